@@ -5,11 +5,13 @@
 #include <array>
 #include <cerrno>
 #include <deque>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "formats/oplog/async_request.h"
+#include "formats/oplog/repeated_looks.h"
 #include "formats/oplog/result_rule.h"
 
 namespace reprise {
@@ -88,6 +90,21 @@ public:
     }
     size_t size() const { return rows_.size(); }
     const Row& operator[](size_t i) const { return rows_[i]; }
+    // The looks that the task takes again; asked for where a result differs, which is rare.
+    const LooksOfTask& looks() {
+        if (!looks_) {
+            RepeatedLooks all(log_.tables());
+            OpBlock block;
+            for (const BlockInfo& where : blocks_) {
+                log_.decode(where, block);
+                for (size_t i = 0; i < block.count(); ++i) {
+                    all.see(block, i);
+                }
+            }
+            looks_ = all.take();
+        }
+        return *looks_;
+    }
     void drop(size_t count) { rows_.erase(rows_.begin(), rows_.begin() + static_cast<std::ptrdiff_t>(count)); }
 
 private:
@@ -135,6 +152,7 @@ private:
     size_t next_ = 0, at_ = 0;
     bool loaded_ = false;
     std::deque<Row> rows_;
+    std::optional<LooksOfTask> looks_;
 };
 
 class Aligner {
@@ -144,6 +162,7 @@ public:
 
     void task(TaskId task, TaskOps& a, TaskOps& b) {
         task_ = task;
+        recorded_ = &a;
         while (!a.empty() && !b.empty()) {
             if (a[0].key == b[0].key) {
                 matched(a[0], b[0]);
@@ -212,6 +231,10 @@ private:
             case ResultMatch::same: return;
             case ResultMatch::known: ++into_.results_known; return;
             case ResultMatch::differs: break;
+        }
+        if (is_found_or_not(b.result) && recorded_->looks().has(a.number)) {
+            ++into_.results_known;
+            return;
         }
         if (!polled_.keep(a.key.path, a.key.kind, a.key.offset, a.result, b.result, {a, b})) {
             differs(a, b);
@@ -314,7 +337,8 @@ private:
     }
 
     const Paths& paths_;
-    ListingResults listings_;                  // by path
+    ListingResults listings_;  // by path
+    TaskOps* recorded_ = nullptr;
     PolledReads<std::pair<Row, Row>> polled_;  // likewise, of the present task
     const CompareOptions& options_;
     Comparison& into_;

@@ -5,8 +5,12 @@
 #include <utility>
 
 #include "formats/oplog/op_fields.h"
+#include "replay/plan/plan.h"
 
 namespace reprise {
+
+AwaitedNames::AwaitedNames(const Plan& plan)
+    : plan_(plan), tables_(plan.log->tables()), makers_(tables_.files.size()) {}
 
 void AwaitedNames::see(const OpBlock& block, size_t i) {
     if (i == 0) {
@@ -21,7 +25,10 @@ void AwaitedNames::see(const OpBlock& block, size_t i) {
     const FileRow& row = tables_.files[file];
     const uint64_t key = uint64_t{block.task} << 32 | row.path;
     if (looks && block.result[i] == -ENOENT) {
-        Looks& of = looks_[key];
+        if (plan_.tasks[block.task].looks.has(block.first + i)) {
+            return;
+        }
+        Found& of = looks_[key];
         of.count += of.found == 0 ? 1 : 0;
         of.before = std::exchange(of.last, block.begin[i]);
         return;

@@ -12,6 +12,8 @@
 
 namespace reprise {
 
+struct Plan;
+
 struct AwaitedName {
     TaskId task = 0;
     uint64_t looks = 0;  // in vain; 0: nobody looked so
@@ -20,10 +22,11 @@ struct AwaitedName {
 
 /// How often a job looks, and what it does between two looks, depends on how long both take; a replay looks as often as
 /// the recording. A file that the looking task waited for otherwise (a child that it joined) is none of these: its
-/// maker was at work already as the task looked the time before.
+/// maker was at work already as the task looked the time before. Nor is one that it only slept for: see
+/// repeated_looks.h.
 class AwaitedNames {
 public:
-    explicit AwaitedNames(const Tables& tables) : tables_(tables), makers_(tables.files.size()) {}
+    explicit AwaitedNames(const Plan& plan);
 
     /// The ops of each task in their order.
     void see(const OpBlock& block, size_t i);
@@ -31,7 +34,7 @@ public:
     AwaitedName most() const;
 
 private:
-    struct Looks {
+    struct Found {
         uint64_t count = 0;
         int64_t last = 0, before = 0;  // when they began, ns
         FileId found = 0;
@@ -41,8 +44,9 @@ private:
         int64_t since = INT64_MAX;  // ns
     };
 
+    const Plan& plan_;
     const Tables& tables_;
-    std::unordered_map<uint64_t, Looks> looks_;  // by task and path
+    std::unordered_map<uint64_t, Found> looks_;  // by task and path
     std::vector<Maker> makers_;                  // by file that the job made: who used it first
     std::unordered_map<TaskId, int64_t> began_;  // when a task's first op began, ns
 };

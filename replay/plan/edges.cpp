@@ -10,6 +10,7 @@
 
 #include "replay/plan/edges_rules.h"
 #include "replay/plan/locks.h"
+#include "replay/plan/written_ranges.h"
 
 namespace reprise {
 
@@ -35,14 +36,16 @@ struct Exclusive {
 
 struct Resource {
     std::vector<Exclusive> exclusive;
-    std::vector<Access> produced, used;
-    int64_t content_end = -1;  // of a file's content: how far it is known to reach
+    std::vector<Access> produced, used;  // by task, ascending
+    int64_t content_end = -1;            // of a file's content: how far it is known to reach
+    WrittenRanges written;               // the same: what was written over
+    std::vector<Access> altered;         // the same: who changed what a look at its attributes shows
 };
 
 enum class Mode : uint8_t { use, produce, exclusive };
 
 // Keys of resources: 4 bits of type, 28 of process, 32 of id.
-enum class KeyType : uint64_t { descriptor = 1, position, mapping, path, content, passed };
+enum class KeyType : uint64_t { descriptor = 1, position, mapping, path, content, passed, listing };
 uint64_t key_of(KeyType type, ProcessId process, uint32_t id) {
     return static_cast<uint64_t>(type) << 60 | static_cast<uint64_t>(process & 0x0fffffff) << 32 | id;
 }
@@ -201,7 +204,12 @@ private:
             return false;
         }
         const FileId file = tables_.handles[handle].file;
-        return scan_.handle_flags_[handle] != 0 || content_matters(file) || passed(file);
+        return scan_.handle_flags_[handle] != 0 || content_matters(file) || passed(file) || listed(file);
+    }
+    /// A directory whose entries are read, and in which names come or go.
+    bool listed(uint32_t file) const {
+        return !scan_.listed_in_.empty() && file < tables_.files.size() &&
+               tables_.files[file].path < scan_.listed_.size() && scan_.listed_[tables_.files[file].path] != 0;
     }
     bool passed(uint32_t file) const { return file < scan_.passed_.size() && scan_.passed_[file] == 2; }
     bool content_matters(uint32_t file) const {
@@ -439,6 +447,11 @@ private:
         for (const FileId file : {names.used, names.used2}) {
             path(task, op, file, false);
         }
+        if (op.kind == OpKind::getdents && op.handle < tables_.handles.size()) {
+            if (const FileId file = tables_.handles[op.handle].file; listed(file)) {
+                access(key_of(KeyType::listing, 0, tables_.files[file].path), task, op, Mode::use);
+            }
+        }
         content(task, op);
     }
 
@@ -474,31 +487,65 @@ private:
         for (const StringId changed : scan_.changed_above_[file]) {
             access(key_of(KeyType::path, 0, changed), task, op, made && changed == own ? Mode::exclusive : Mode::use);
         }
+        if (!made) {
+            return;
+        }
+        if (const auto directory = scan_.listed_in_.find(own); directory != scan_.listed_in_.end()) {
+            access(key_of(KeyType::listing, 0, directory->second), task, op, Mode::produce);
+        }
     }
 
     void content(TaskId task, const OpRef& op) {
         const DataUse use = data_use(tables_, op);
         if (content_matters(use.cut)) {
-            const uint64_t key = key_of(KeyType::content, 0, scan_.same_content_[use.cut]);
+            const uint64_t key = content_key(use.cut);
             access(key, task, op, Mode::exclusive);
-            resources_[key].content_end = 0;
+            Resource& resource = resources_[key];
+            resource.content_end = 0;
+            resource.written.clear();
+            remember(resource.altered, task, op);
         }
         if (content_matters(use.read)) {
-            access(key_of(KeyType::content, 0, scan_.same_content_[use.read]), task, op, Mode::use);
+            const uint64_t key = content_key(use.read);
+            access(key, task, op, Mode::use);
+            resources_[key].written.each(use.read_from, use.read_to, [&](const WrittenRanges::By& by) {
+                if (by.end <= op.begin) {
+                    add_resource(task, op.op, by.task, by.op);
+                }
+            });
         }
         if (content_matters(use.written)) {
-            const uint64_t key = key_of(KeyType::content, 0, scan_.same_content_[use.written]);
-            Resource& resource = resources_[key];
-            if (resource.content_end < 0) {
-                const FileRow& row = tables_.files[use.written];
-                resource.content_end =
-                    row.origin == Origin::existed ? static_cast<int64_t>(std::min<uint64_t>(row.size, INT64_MAX)) : 0;
-            }
-            // Only what makes the file longer is needed by readers.
-            if (use.written_to > resource.content_end) {
-                resource.content_end = use.written_to;
-                access(key, task, op, Mode::produce);
-            }
+            write(task, op, use);
+        }
+        const AttributeUse attributes = attribute_use(tables_, op);
+        if (content_matters(attributes.asked)) {
+            const uint64_t key = content_key(attributes.asked);
+            access(key, task, op, Mode::use);
+            wait_for(resources_[key].altered, task, op);
+        }
+        if (content_matters(attributes.altered)) {
+            remember(resources_[content_key(attributes.altered)].altered, task, op);
+        }
+    }
+
+    uint64_t content_key(FileId file) const { return key_of(KeyType::content, 0, scan_.same_content_[file]); }
+
+    void write(TaskId task, const OpRef& op, const DataUse& use) {
+        const uint64_t key = content_key(use.written);
+        Resource& resource = resources_[key];
+        if (resource.content_end < 0) {
+            const FileRow& row = tables_.files[use.written];
+            resource.content_end =
+                row.origin == Origin::existed ? static_cast<int64_t>(std::min<uint64_t>(row.size, INT64_MAX)) : 0;
+        }
+        remember(resource.altered, task, op);
+        // All readers need what makes the file longer, and those of the same bytes what is written over.
+        if (use.written_from < resource.content_end) {
+            resource.written.write(use.written_from, use.written_to, {task, op.op, op.end});
+        }
+        if (use.written_to > resource.content_end) {
+            resource.content_end = use.written_to;
+            access(key, task, op, Mode::produce);
         }
     }
 
@@ -514,7 +561,12 @@ private:
             wait_for(resource.produced, task, op);
         }
         switch (mode) {
-            case Mode::use: remember(resource.used, task, op); break;
+            case Mode::use:
+                // Who changes what a task looks at need not wait for looks that the task takes again.
+                if (!plan_.tasks[task].looks.has(op.op)) {
+                    remember(resource.used, task, op);
+                }
+                break;
             case Mode::produce: remember(resource.produced, task, op); break;
             case Mode::exclusive:
                 wait_for(resource.used, task, op);
@@ -534,13 +586,13 @@ private:
     }
 
     static void remember(std::vector<Access>& accesses, TaskId task, const OpRef& op) {
-        for (Access& other : accesses) {
-            if (other.task == task) {
-                other = {task, op.op, op.end, true, other.op, other.end};
-                return;
-            }
+        const auto at = std::lower_bound(accesses.begin(), accesses.end(), task,
+                                         [](const Access& other, TaskId id) { return other.task < id; });
+        if (at != accesses.end() && at->task == task) {
+            *at = {task, op.op, op.end, true, at->op, at->end};
+        } else {
+            accesses.insert(at, {task, op.op, op.end, false, 0, 0});
         }
-        accesses.push_back({task, op.op, op.end, false, 0, 0});
     }
 
     /// Forgets what a later exclusive access, itself ended by `now`, has waited for.
@@ -563,6 +615,7 @@ private:
         const auto old = [&](const Access& other) { return other.end <= horizon; };
         std::erase_if(resource.used, old);
         std::erase_if(resource.produced, old);
+        std::erase_if(resource.altered, old);
     }
 
     Plan& plan_;

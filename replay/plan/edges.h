@@ -5,10 +5,14 @@
 // file) has three kinds of access. An exclusive access makes, moves or ends it and waits for all earlier accesses; a
 // use waits for earlier exclusive accesses and for producers; a producer adds content and waits for exclusive accesses
 // only. "Earlier" means: ended before this one began in the recording. Accesses that overlapped there stay free.
+// A read waits for who wrote its bytes over, a look at attributes for who altered the file, a listing for the names
+// that came and went in the directory.
 #pragma once
 
 #include <cstdint>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -60,6 +64,8 @@ private:
     void see_handle(HandleId handle, OpKind kind, TaskId task, ProcessId process, int64_t begin);
     void see_content(FileId file, TaskId task, bool altered);
     void see_names(const OpBlock& block, size_t i, OpKind kind);
+    void see_listing(const OpBlock& block, size_t i);
+    void find_listed(const std::unordered_map<std::string_view, StringId>& changed);
 
     const LogReader& log_;
     size_t tasks_ = 0;  // that have kept ops
@@ -75,6 +81,8 @@ private:
     std::vector<FileId> same_content_;    // by file: towards the one that stands for all names of its content
     std::vector<uint8_t> path_changed_;   // by StringId
     std::vector<uint8_t> file_by_path_;   // by file: 1 its path or a directory above is changed by the log
+    std::vector<uint8_t> listed_;         // by StringId: a directory whose entries are read
+    std::unordered_map<StringId, StringId> listed_in_;  // by changed path: the directory it is in, where that is listed
     std::vector<std::vector<StringId>> changed_above_;  // by file: those paths, its own included; filled by finish()
     std::vector<Source> edge_sources_;
     std::vector<ProcessId> maker_;  // by file: the process that opened it, while inherited instances name it
@@ -83,7 +91,7 @@ private:
     std::vector<Birth> born_;       // by process: its parent
     std::set<std::pair<HandleId, ProcessId>> users_;      // others than who opened it
     std::vector<std::pair<FileId, ProcessId>> received_;  // by processes that did not inherit it
-    bool any_path_changed_ = false, any_lock_ = false;
+    bool any_path_changed_ = false, any_lock_ = false, any_listed_ = false;
 };
 
 /// Second pass: walks the ops that matter in the order of time and fills TaskPlan::waits and ::sources.

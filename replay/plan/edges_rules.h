@@ -81,8 +81,8 @@ inline bool uses_position(OpKind kind) { return kind == OpKind::lseek || info(ki
 /// Files whose data an op reads, adds to or cuts.
 struct DataUse {
     FileId read = 0, written = 0, cut = 0;
-    int64_t written_to = 0;  // end of what was written
-    int64_t read_to = 0;
+    int64_t written_from = 0, written_to = 0;  // bytes; to: one past the last
+    int64_t read_from = 0, read_to = 0;
 };
 
 inline DataUse data_use(const Tables& tables, const OpRef& op) {
@@ -105,18 +105,40 @@ inline DataUse data_use(const Tables& tables, const OpRef& op) {
     } else if (row.is(Trait::reads) && row.is(Trait::writes)) {
         if (op.result > 0) {
             use.read = file_of(op.handle);
+            use.read_from = op.offset;
             use.read_to = OpRef::end_of(op.offset, op.result);
             use.written = file_of(op.handle2);
+            use.written_from = op.offset2;
             use.written_to = OpRef::end_of(op.offset2, op.result);
         }
     } else if (row.is(Trait::reads) && op.result > 0) {
         use.read = file_of(op.handle);
+        use.read_from = op.offset;
         use.read_to = OpRef::end_of(op.offset, op.result);
     } else if (row.is(Trait::writes) && op.result > 0) {
         use.written = file_of(op.handle);
+        use.written_from = op.offset;
         use.written_to = OpRef::end_of(op.offset, op.result);
     }
     return use;
+}
+
+/// Files whose size and times an op asks for, and whose times or permissions alone it alters.
+struct AttributeUse {
+    FileId asked = 0, altered = 0;
+};
+
+inline AttributeUse attribute_use(const Tables& tables, const OpRef& op) {
+    if (op.result < 0) {
+        return {};
+    }
+    const auto named = [&] {
+        return op.file == 0 && op.handle < tables.handles.size() ? tables.handles[op.handle].file : FileId{op.file};
+    };
+    if (op.kind == OpKind::stat || op.kind == OpKind::fstat || op.kind == OpKind::statx) {
+        return {named(), 0};
+    }
+    return info(op.kind).is(Trait::attributes) ? AttributeUse{0, named()} : AttributeUse{};
 }
 
 /// Names that an op uses, and names that it makes, moves or ends.

@@ -33,6 +33,7 @@ SharingScan::SharingScan(const LogReader& log) : log_(log) {
     }
     std::iota(same_content_.begin(), same_content_.end(), FileId{0});
     path_changed_.resize(tables.strings.size());
+    listed_.resize(tables.strings.size());
     position_task_.resize(tables.handles.size());
 }
 
@@ -69,11 +70,18 @@ void SharingScan::see(const OpBlock& block, size_t i, ProcessId process) {
     if (kind == OpKind::open && block.result[i] >= 0 && block.file[i] < passed_.size() && passed_[block.file[i]] != 0) {
         maker_[block.file[i]] = process;
     }
-    const DataUse data = data_use(tables, OpRef::of(block, i));
+    const OpRef op = OpRef::of(block, i);
+    const DataUse data = data_use(tables, op);
     see_content(data.read, task, false);
     see_content(data.written, task, true);
     see_content(data.cut, task, true);
+    const AttributeUse attributes = attribute_use(tables, op);
+    see_content(attributes.asked, task, false);
+    see_content(attributes.altered, task, true);
     see_names(block, i, kind);
+    if (kind == OpKind::getdents && block.result[i] > 0) {
+        see_listing(block, i);
+    }
 }
 
 void SharingScan::share(Owner& owner, uint8_t& flags, TaskId task, ProcessId process) {
@@ -127,6 +135,35 @@ void SharingScan::see_names(const OpBlock& block, size_t i, OpKind kind) {
             tables.files[file].path < path_changed_.size()) {
             path_changed_[tables.files[file].path] = 1;
             any_path_changed_ = true;
+        }
+    }
+}
+
+void SharingScan::see_listing(const OpBlock& block, size_t i) {
+    const Tables& tables = log_.tables();
+    const HandleId handle = block.handle[i];
+    const FileId file = handle < tables.handles.size() ? tables.handles[handle].file : 0;
+    if (file != 0 && file < tables.files.size() && tables.files[file].path < listed_.size()) {
+        listed_[tables.files[file].path] = 1;
+        any_listed_ = true;
+    }
+}
+
+void SharingScan::find_listed(const std::unordered_map<std::string_view, StringId>& changed) {
+    const Tables& tables = log_.tables();
+    std::unordered_map<std::string_view, StringId> listed;
+    for (StringId id = 1; id < listed_.size(); ++id) {
+        if (listed_[id] != 0) {
+            listed.emplace(tables.strings[id], id);
+        }
+    }
+    for (const auto& [path, id] : changed) {
+        const size_t slash = path.rfind('/');
+        if (slash == std::string_view::npos) {
+            continue;
+        }
+        if (const auto directory = listed.find(path.substr(0, slash)); directory != listed.end()) {
+            listed_in_.emplace(id, directory->second);
         }
     }
 }
@@ -216,6 +253,9 @@ bool SharingScan::finish() {
             if (path_changed_[id] != 0) {
                 changed.emplace(tables.strings[id], id);
             }
+        }
+        if (any_listed_) {
+            find_listed(changed);
         }
         changed_above_.resize(tables.files.size());
         for (FileId file = 1; file < tables.files.size(); ++file) {

@@ -18,6 +18,7 @@
 #include "replay/plan/causal_step.h"
 #include "replay/plan/edges.h"
 #include "replay/plan/edges_rules.h"
+#include "replay/plan/looks.h"
 #include "replay/plan/mapped_parents.h"
 #include "replay/plan/paced.h"
 #include "replay/plan/polls.h"
@@ -138,6 +139,27 @@ void place_files(Plan& plan, const PathMap& maps) {
     }
 }
 
+/// The process that the supervisor starts from which this one comes.
+ProcessId root_of(const Plan& plan, ProcessId process) {
+    for (size_t steps = 0; steps < plan.processes.size(); ++steps) {
+        const TaskId spawner = plan.processes[process].spawner;
+        if (spawner == 0) {
+            break;
+        }
+        process = plan.tasks[spawner].process;
+    }
+    return process;
+}
+
+/// A recording may begin with several processes (`capture --pid`) that have inherited an instance from one another.
+void find_shared_instances(Plan& plan) {
+    for (auto& [handle, use] : plan.inherited) {
+        const ProcessId opens = plan.log->tables().handles[handle].process;
+        use.shared = std::any_of(use.users.begin(), use.users.end(),
+                                 [&](ProcessId user) { return user != opens && root_of(plan, user) != opens; });
+    }
+}
+
 /// One pass over the ops of all tasks.
 class Scan {
 public:
@@ -162,13 +184,15 @@ public:
             task.timers = std::move(paced);
         }
         polls_.end_task(id);
+        task.looks = looks_.take();
     }
 
     void join_polls() { polls_.join(plan_); }
-    void find_helpers() {
-        plan_.helpers = helpers_.finish();
+    void find_helpers() { plan_.helpers = helpers_.finish(); }
+    void join_looks() {
+        const int64_t looking = reprise::join_looks(plan_);
         // Most of the one are among the other.
-        plan_.repeated_sleep_ns = std::max(polls_.repeated_sleep_ns(), plan_.helpers.beats_ns);
+        plan_.repeated_sleep_ns = std::max(polls_.repeated_sleep_ns() + looking, plan_.helpers.beats_ns);
     }
 
     std::vector<SpawnSite> sites;
@@ -215,6 +239,7 @@ private:
         note_end(id, kind, i);
         helpers_.see(id, block_, i);
         polls_.see(block_.first + i, kind, block_.arg[i], block_.result[i], block_.duration[i]);
+        looks_.see(block_, i);
         paced_.see(block_.first + i, kind, block_.arg[i], block_.begin[i], block_.duration[i]);
         timers_.see(block_.first + i, kind, block_.arg[i], block_.result[i], block_.begin[i], block_.duration[i]);
         const OpInfo& row = info(kind);
@@ -274,6 +299,7 @@ private:
         }
         if (!plan_.inherited.empty()) {
             if (const auto found = plan_.inherited.find(block_.handle[i]); found != plan_.inherited.end()) {
+                found->second.users.insert(task.process);
                 use_inherited(found->second, kind, row, i);
                 inherited_descriptors(found->second, kind, row, i);
             }
@@ -435,6 +461,7 @@ private:
     std::vector<End> ends_;                 // by task
     Helpers helpers_;
     Polls polls_;
+    RepeatedLooks looks_{tables_};
     Timers timers_;
     PacedSleeps paced_;
 };
@@ -545,8 +572,10 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
         add_edges(plan, sharing, scan.sites, refused);
         scan.join_polls();
     }
+    scan.join_looks();
     explain_polls(plan);
     plan_starts(plan, scan.sites, refused);
+    find_shared_instances(plan);
     if (plan.map_limit > 1) {
         plan.fetched = fetched_pages(log);
     }

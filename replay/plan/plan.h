@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "formats/oplog/cached_pages.h"
 #include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
+#include "formats/oplog/repeated_looks.h"
 #include "formats/support/text_store.h"
 #include "replay/plan/computing.h"
 #include "replay/plan/guards.h"
@@ -56,9 +58,10 @@ struct TaskPlan {
     std::vector<uint32_t> told;       // published counts that other ranks wait for, ascending; perform_only()
     std::vector<uint64_t> explained;  // waits that edges of the log explain, ascending; not by inferred ones
     std::vector<Timer> timers;        // by op
-    TaskRequests requests;            // asynchronous ones
-    std::vector<uint64_t> spawns;     // ops of kind spawn that start a task, ascending
-    TaskId spawner = 0;               // task whose spawn op starts this one; 0: starts with its process
+    LooksOfTask looks;
+    TaskRequests requests;         // asynchronous ones
+    std::vector<uint64_t> spawns;  // ops of kind spawn that start a task, ascending
+    TaskId spawner = 0;            // task whose spawn op starts this one; 0: starts with its process
     uint64_t spawn_op = 0;
     int64_t spawn_begin = 0;     // ns, recorded begin of that op
     uint64_t lock_waits = 0;     // in the recording
@@ -115,6 +118,8 @@ struct InheritedUse {
         bool made = false;
     };
     std::map<int32_t, FirstSeen> descriptors;
+    std::set<ProcessId> users;
+    bool shared = false;  // by processes of which none here is forked after one that opens it: they have one position
 };
 
 /// A file that one process makes and that reaches others as a descriptor, over a socket (PyTorch hands tensors on that

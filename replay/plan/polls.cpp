@@ -26,6 +26,14 @@ constexpr int64_t kAtOnce = 1'000'000;  // ns, of the call that finds it
 
 }  // namespace
 
+void settle_explained(TaskPlan& task) {
+    std::vector<uint64_t>& explained = task.explained;
+    std::sort(explained.begin(), explained.end());
+    explained.erase(std::unique(explained.begin(), explained.end()), explained.end());
+    std::erase_if(task.timers,
+                  [&](const Timer& timer) { return std::binary_search(explained.begin(), explained.end(), timer.op); });
+}
+
 void Polls::forget() {
     if ((class_ == kWaitSleep || class_ == kWaitPoll) && pending_.expired.size() >= kLeastLooks) {
         for (const Expired& sleep : pending_.expired) {
@@ -162,17 +170,9 @@ void Polls::join(Plan& plan) {
         }
     }
     for (const Series& series : series_) {
-        std::vector<uint64_t>& explained = plan.tasks[series.task].explained;
-        if (std::is_sorted(explained.begin(), explained.end())) {
-            continue;
+        if (!std::is_sorted(plan.tasks[series.task].explained.begin(), plan.tasks[series.task].explained.end())) {
+            settle_explained(plan.tasks[series.task]);
         }
-        std::sort(explained.begin(), explained.end());
-        std::vector<Timer>& timers = plan.tasks[series.task].timers;
-        timers.erase(std::remove_if(timers.begin(), timers.end(),
-                                    [&](const Timer& timer) {
-                                        return std::binary_search(explained.begin(), explained.end(), timer.op);
-                                    }),
-                     timers.end());
     }
 }
 

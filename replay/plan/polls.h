@@ -12,6 +12,10 @@
 namespace reprise {
 
 struct Plan;
+struct TaskPlan;
+
+/// Sorts TaskPlan::explained; what is in there is no timer.
+void settle_explained(TaskPlan& task);
 
 /// A thread that looks every 20 ms whether it may end does not sleep 20 ms: where storage is faster it is woken in the
 /// first of its waits, and where it is slower it looks more often. A time-out that the program acts on stays: the task

@@ -432,7 +432,7 @@ private:
     std::unordered_map<FileId, std::map<TaskId, uint64_t>> syncs_;
     std::set<ProcessId> mpi_;  // that loaded a library of MPI
     HeldLocks held_{plan_};
-    AwaitedNames names_awaited_{tables_};
+    AwaitedNames names_awaited_{plan_};
     std::vector<bool> refused_;  // by TaskId: the last lock that it asked for
 };
 

@@ -270,7 +270,7 @@ private:
                 static_cast<uint64_t>(std::max<int64_t>(recorded - std::max<int64_t>(actual, 0), 0));
         }
         polled_.see(block_.handle[i], kind, block_.offset[i], recorded);
-        if (!here.own_reason && result_differs(kind, block_, i, recorded, actual, listings_)) {
+        if (!here.own_reason && result_differs(kind, block_, i, recorded, actual, listings_, plan_.tasks[id].looks)) {
             const FileId file = plan_.log->tables().file_of(block_.row(i));
             const Different read{id, op, kind, file, recorded, actual, here.reason};
             if (!polled_.keep(block_.handle[i], kind, block_.offset[i], recorded, actual, read)) {

@@ -273,7 +273,8 @@ void LiveRun::count(Cursor& cursor, TaskId task, const OpBlock& block, size_t i)
         late(cursor, task, block, i, row, begin, done, result.performed);
     }
     polled_.see(block.handle[i], kind, block.offset[i], block.result[i]);
-    if (!result.own_reason && result_differs(kind, block, i, block.result[i], result.actual, listings_) &&
+    if (!result.own_reason &&
+        result_differs(kind, block, i, block.result[i], result.actual, listings_, from_.plan.tasks[task].looks) &&
         !polled_.keep(block.handle[i], kind, block.offset[i], block.result[i], result.actual, kind)) {
         ++of_kind.mismatches;
     }

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "formats/oplog/repeated_looks.h"
 #include "formats/oplog/result_rule.h"
 #include "replay/plan/left_out.h"
 #include "replay/run/shared.h"
@@ -33,12 +34,12 @@ struct RowResult {
     }
 };
 
-/// Whether the op has another result than in the recording. `listings`: of the run so far.
+/// Whether the op has another result than in the recording. `listings`: of the run so far. `looks`: of the op's task.
 inline bool result_differs(OpKind kind, const OpBlock& block, size_t i, int64_t recorded, int64_t actual,
-                           ListingResults& listings) {
+                           ListingResults& listings, const LooksOfTask& looks) {
     const ResultMatch match = kind == OpKind::getdents ? listings.match(block.handle[i], recorded, actual)
                                                        : match_results(kind, block.arg[i], recorded, actual);
-    return match == ResultMatch::differs;
+    return match == ResultMatch::differs && !(is_found_or_not(actual) && looks.has(block.first + i));
 }
 
 }  // namespace reprise

@@ -370,11 +370,50 @@ TEST_CASE_FIXTURE(Fixture, "readers wait for what others wrote first, and only f
     const HandleId r = job.open(b, file);                      // b 0
     job.pread(b, r, 0, 100);                                   // b 1
     job.pwrite(a, w, 0, 50);                                   // a 2: adds nothing
-    job.pread(b, r, 0, 100);                                   // b 2
+    job.pread(b, r, 50, 50);                                   // b 2
+    job.pread(b, r, 49, 10);                                   // b 3
+    job.pread(b, r, 0, 100);                                   // b 4
     const LogReader reader = job.finish();
     const Plan plan = plan_of(reader);
     CHECK(waits_for(plan, b, 0, a, 0));
     CHECK(waits_for(plan, b, 1, a, 1));
+    CHECK(waits_for(plan, b, 3, a, 2));  // a byte of it was written over
+    CHECK(edges(plan) == 3);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a look at attributes waits for who altered the file") {
+    JobBuilder job(log());
+    const TaskId a = job.lone_task(), b = job.lone_task();
+    const FileId file = job.file("/d/f"), other = job.file("/d/other");
+    job.add(a, {.kind = OpKind::utimens, .fd = -1, .file = file});                  // a 0
+    job.add(b, {.kind = OpKind::stat, .file = file});                               // b 0
+    job.add(b, {.kind = OpKind::stat, .file = other});                              // b 1
+    const HandleId w = job.open(a, file, O_RDWR);                                   // a 1
+    job.pwrite(a, w, 0, 10);                                                        // a 2
+    job.add(b, {.kind = OpKind::statx, .fd = -1, .file = file});                    // b 2
+    job.add(a, {.kind = OpKind::stat, .file = file});                               // a 3: nobody else altered it
+    job.add(a, {.kind = OpKind::chmod, .result = -EPERM, .fd = -1, .file = file});  // a 4
+    job.add(b, {.kind = OpKind::stat, .file = file});                               // b 3
+    const LogReader reader = job.finish();
+    const Plan plan = plan_of(reader);
+    CHECK(waits(plan) == "2.0 < 1.0 resource\n2.2 < 1.2 resource\n");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a listing waits for the names that others made and ended in the directory") {
+    JobBuilder job(log());
+    const TaskId a = job.lone_task(), b = job.lone_task(), c = job.lone_task();
+    const FileId folder = job.file("/d/in", Origin::existed, Role::dataset, FileType::directory);
+    const HandleId in = job.open(b, folder, O_RDONLY | O_DIRECTORY);                              // b 0
+    const HandleId made = job.open(a, job.file("/d/in/1", Origin::created), O_WRONLY | O_CREAT);  // a 0
+    job.open(c, job.file("/d/out/1", Origin::created), O_WRONLY | O_CREAT);                       // c 0: elsewhere
+    job.add(b, {.kind = OpKind::getdents, .result = 48, .handle = in, .fd = 3});                  // b 1
+    job.close(a, made);                                                                           // a 1
+    job.add(c, {.kind = OpKind::unlink, .file = job.file("/d/in/0")});                            // c 1
+    job.add(b, {.kind = OpKind::getdents, .result = 48, .handle = in, .fd = 3});                  // b 2
+    const LogReader reader = job.finish();
+    const Plan plan = plan_of(reader);
+    CHECK(waits_for(plan, b, 1, a, 0));
+    CHECK(waits_for(plan, b, 2, c, 1));
     CHECK(edges(plan) == 2);
 }
 
@@ -732,6 +771,24 @@ TEST_CASE_FIXTURE(Fixture, "threads that share a position read every byte once")
     CHECK(result.mismatches == 0);
     CHECK(result.bytes_read == 100'000);
     CHECK(result.edges > 900);
+}
+
+TEST_CASE_FIXTURE(Fixture, "processes that share an instance from before the recording share its position") {
+    write_file(root / "d/f", std::string(500, 'x'));
+    JobBuilder job(log());
+    const ProcessId first = job.process(), second = job.process(), child = job.process(second);
+    const TaskId tasks[3] = {job.task(first), job.task(second), job.task(child)};
+    const HandleId h = job.inherited(job.file("/d/f"), first, 3, O_RDWR);
+    job.spawn(tasks[1], tasks[2]);
+    for (int i = 0; i < 30; ++i) {
+        job.add(tasks[i % 3],
+                {.kind = OpKind::write, .result = 10, .handle = h, .fd = 3, .offset = 500 + 10 * i, .size = 10});
+    }
+    const LogReader reader = job.finish();
+    const ReplayResult result = replay(reader, afap(root));
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+    CHECK(fs::file_size(root / "d/f") == 800);
 }
 
 }  // namespace reprise::test

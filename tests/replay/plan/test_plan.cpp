@@ -100,7 +100,7 @@ TEST_CASE("what a spawner did before the spawn need not be waited for again") {
     CHECK(plan.tasks[child].waits[0].source == 2);
 }
 
-TEST_CASE("readers of a file that was there wait only for writes beyond its end") {
+TEST_CASE("readers of a file that was there wait for writes beyond its end, and for those over what they read") {
     const TempDir dir;
     JobBuilder job(dir / "job.oplog");
     const TaskId a = job.lone_task(), b = job.lone_task();
@@ -113,8 +113,8 @@ TEST_CASE("readers of a file that was there wait only for writes beyond its end"
     const FileId file = job.writer().add_file(row);
     const HandleId w = job.open(a, file, O_WRONLY);  // a 0
     const HandleId r = job.open(b, file);            // b 0
-    job.pwrite(a, w, 0, 100);                        // a 1: nothing that was not there
-    job.pread(b, r, 0, 100);                         // b 1
+    job.pwrite(a, w, 0, 50);                         // a 1: nothing that was not there
+    job.pread(b, r, 50, 50);                         // b 1
     job.pwrite(a, w, 100, 50);                       // a 2
     job.pread(b, r, 100, 50);                        // b 2
     const LogReader log = job.finish();

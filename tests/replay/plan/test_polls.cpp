@@ -200,7 +200,7 @@ TEST_CASE("polls: so they are not where somebody waits for it, or while it does 
 struct Parent {
     size_t sleeps = 5;
     int64_t join_ns = 50'000, looks_ns = 70'000;
-    bool reads = false;  // between the sleeps
+    bool reads = false, elsewhere = false;  // between the sleeps; each time
     TempDir dir{};
     JobBuilder job{dir / "job.oplog"};
     TaskId parent = 0;
@@ -219,7 +219,14 @@ struct Parent {
             job.add(parent, {.kind = OpKind::wait, .begin = at, .duration = each - looks_ns, .arg = kWaitSleep});
             at += each - looks_ns;
             if (reads) {
-                job.add(parent, {.kind = OpKind::pread, .begin = at, .result = 100, .handle = h, .fd = 3, .size = 100});
+                const int64_t offset = elsewhere ? 100 * static_cast<int64_t>(i) : 0;
+                job.add(parent, {.kind = OpKind::pread,
+                                 .begin = at,
+                                 .result = 100,
+                                 .handle = h,
+                                 .fd = 3,
+                                 .offset = offset,
+                                 .size = 100});
             }
             job.add(parent, {.kind = OpKind::compute, .begin = at, .duration = looks_ns, .flags = kComputeWorks});
             at += looks_ns;
@@ -278,7 +285,11 @@ TEST_CASE("polls: sleeps one after the other that end by themselves may be polls
     Parent reads;
     reads.reads = true;
     reads.join_ns = 20 * kMs;
-    CHECK(repeated(reads) == 0);
+    CHECK(repeated(reads) == 4 * (42 * kMs - 70'000));  // the same bytes each time: it looks for something
+    Parent works;
+    works.reads = works.elsewhere = true;
+    works.join_ns = 20 * kMs;
+    CHECK(repeated(works) == 0);
     Parent two;
     two.sleeps = 2;
     two.join_ns = 20 * kMs;

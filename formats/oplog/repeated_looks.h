@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Looks at files that a task takes again after a sleep: `while read(status) != "done": sleep(0.05)`.
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "formats/oplog/oplog.h"
+
+namespace reprise {
+
+/// A sleep between two looks.
+struct LookSleep {
+    uint64_t op = 0;
+    int64_t ns = 0;
+    uint64_t first = 0, last = 0;  ///< ops of the look after it
+    bool follows = false;          ///< nothing but looks since the sleep before
+};
+
+struct LooksOfTask {
+    std::vector<LookSleep> sleeps;
+    std::vector<std::pair<uint64_t, uint64_t>> repeated;  ///< looks taken again: first and last op, ascending
+
+    bool has(uint64_t op) const {
+        const auto after = std::upper_bound(repeated.begin(), repeated.end(), std::pair{op, UINT64_MAX});
+        return after != repeated.begin() && std::prev(after)->second >= op;
+    }
+};
+
+/// What such a look finds is a matter of timing, unless it is an error of the storage.
+inline bool is_found_or_not(int64_t result) { return result >= 0 || result == -ENOENT; }
+
+/// A look is a few calls that read or ask for attributes and change nothing. Those after the sleep must be those before
+/// it: a job that sleeps in place of an accelerator reads elsewhere each time.
+class RepeatedLooks {
+public:
+    explicit RepeatedLooks(const Tables& tables) : tables_(tables) {}
+
+    /// The ops of one task, in their order.
+    void see(const OpBlock& block, size_t i);
+    /// The next op is of another task.
+    LooksOfTask take();
+
+private:
+    struct Call {
+        uint64_t op = 0;
+        uint64_t what = 0;  // hash of kind, path and offset
+    };
+    void slept(uint64_t op, int64_t ns);
+    void works();
+    void end_look();
+
+    const Tables& tables_;
+    LooksOfTask of_task_;
+    std::vector<Call> calls_;       // looks since the last sleep or other op: the first and the last of them
+    std::vector<HandleId> opened_;  // since then
+    bool only_looks_ = true, asleep_ = false;
+    int64_t computed_ = 0;      // ns, since the last call or sleep
+    LookSleep current_;         // the last sleep
+    std::vector<Call> before_;  // it
+};
+
+}  // namespace reprise

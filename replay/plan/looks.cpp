@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+#include "replay/plan/looks.h"
+
+#include <algorithm>
+
+#include "replay/plan/plan.h"
+#include "replay/plan/polls.h"
+
+namespace reprise {
+namespace {
+
+constexpr size_t kLeastSameLooks = 3;
+
+int64_t join_looks(Plan& plan, TaskId id) {
+    TaskPlan& task = plan.tasks[id];
+    const std::vector<LookSleep>& sleeps = task.looks.sleeps;
+    size_t first = 0;  // that nobody has ended yet
+    int64_t ns = 0, unexplained = 0;
+    const auto leave = [&](size_t end) {
+        unexplained += end - first >= kLeastSameLooks ? ns : 0;
+        first = end;
+        ns = 0;
+    };
+    for (size_t i = 0; i < sleeps.size(); ++i) {
+        if (!sleeps[i].follows) {
+            leave(i);
+        }
+        ns += sleeps[i].ns;
+        const auto wait = std::lower_bound(task.waits.begin(), task.waits.end(), sleeps[i].first,
+                                           [](const WaitFor& each, uint64_t op) { return each.op < op; });
+        if (wait == task.waits.end() || wait->op > sleeps[i].last) {
+            continue;
+        }
+        plan.count(Count::waits_joined, i + 1 - first);
+        for (; first <= i; ++first) {
+            task.explained.push_back(sleeps[first].op);
+            if (id < plan.helpers.tasks.size() && plan.helpers.tasks[id].beats_at(sleeps[first].op)) {
+                plan.helpers.beats_ns -= std::min(plan.helpers.beats_ns, sleeps[first].ns);
+            }
+        }
+        ns = 0;
+    }
+    leave(sleeps.size());
+    settle_explained(task);
+    return unexplained;
+}
+
+}  // namespace
+
+int64_t join_looks(Plan& plan) {
+    int64_t unexplained = 0;
+    for (TaskId task = 1; task < plan.tasks.size(); ++task) {
+        if (!plan.tasks[task].looks.sleeps.empty()) {
+            unexplained += join_looks(plan, task);
+        }
+    }
+    return unexplained;
+}
+
+}  // namespace reprise

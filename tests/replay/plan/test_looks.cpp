@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// Sleeps between looks at what another task changes.
+#include "replay/plan/looks.h"
+
+#include <fcntl.h>
+
+#include "replay/plan/awaited_names.h"
+#include "replay/plan/plan.h"
+#include "replay/plan/recorded_doubts.h"
+#include "replay/predict/predict.h"
+#include "tests/replay/job_builder.h"
+#include "tests/units.h"
+
+namespace reprise::test {
+namespace {
+
+/// A worker computes for 200 ms, then says so in a file; the main task looks every 40 ms, then computes for 50 ms.
+struct HandOver {
+    enum class By : uint8_t { bytes, name, nobody } by = By::bytes;
+
+    TempDir dir{};
+    JobBuilder job{dir / "job.oplog"};
+    TaskId main = 0, worker = 0;
+    std::vector<uint64_t> sleeps{};
+
+    LogReader build() {
+        main = job.lone_task(), worker = job.lone_task();
+        const FileId status = job.file("/status", by == By::name ? Origin::created : Origin::existed);
+        HandleId w = 0;
+        if (by != By::name) {
+            FileRow row = job.writer().tables().files[status];
+            row.size = 4;
+            job.writer().update_file(status, row);
+            w = job.open(worker, status, O_WRONLY);
+        }
+        const HandleId r = by == By::name ? 0 : job.open(main, status);
+        job.add(worker, {.kind = OpKind::compute, .begin = kMs, .duration = 199 * kMs, .flags = kComputeWorks});
+        int64_t at = 2 * kMs;
+        const auto look = [&](bool found) {
+            if (by == By::name) {
+                job.add(main, {.kind = OpKind::access, .begin = at, .result = found ? 0 : -2, .file = status});
+            } else {
+                job.add(main, {.kind = OpKind::pread, .begin = at, .result = 4, .handle = r, .fd = 4, .size = 4});
+            }
+            at += 10'000;
+        };
+        for (look(false); at < 200 * kMs;) {
+            sleeps.push_back(
+                job.add(main, {.kind = OpKind::wait, .begin = at, .duration = 40 * kMs, .arg = kWaitSleep}));
+            at += 40 * kMs;
+            if (at < 200 * kMs) {
+                look(false);
+            }
+        }
+        if (by == By::bytes) {
+            job.add(worker, {.kind = OpKind::pwrite, .begin = 200 * kMs, .result = 4, .handle = w, .fd = 3, .size = 4});
+        } else if (by == By::name) {
+            job.open(worker, status, O_WRONLY | O_CREAT);
+        }
+        look(true);
+        job.add(main, {.kind = OpKind::compute, .begin = at, .duration = 50 * kMs, .flags = kComputeWorks});
+        return job.finish();
+    }
+};
+
+}  // namespace
+
+TEST_CASE("looks: sleeps until another task has written or made what is looked at are one wait for it") {
+    HandOver job;
+    SUBCASE("bytes written over") {}
+    SUBCASE("a name") { job.by = HandOver::By::name; }
+    const LogReader log = job.build();
+    const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
+    CHECK(job.sleeps.size() == 5);
+    CHECK(plan.tasks[job.main].explained == job.sleeps);
+    CHECK(plan.counted(Count::waits_joined) == 5);
+    CHECK(plan.repeated_sleep_ns == 0);
+    CHECK(recorded_doubts(plan).awaited.looks == 0);
+    // Who writes need not wait for looks in vain.
+    CHECK(plan.tasks[job.worker].waits.empty());
+    for (const double faster : {0.25, 1.0, 4.0}) {
+        PredictOptions options;
+        options.storage.read = {{4096, 0}};
+        options.speeds.cpu = faster;
+        options.filter = OpFilter::all();
+        const double here = static_cast<double>(predict(log, options).elapsed_ns) / kMs;
+        CHECK(here == doctest::Approx(250 / faster).epsilon(0.05));
+    }
+}
+
+TEST_CASE("looks: sleeps that nobody ended stay, and are said to be sleeps one after the other") {
+    HandOver job;
+    job.by = HandOver::By::nobody;
+    const LogReader log = job.build();
+    const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
+    CHECK(plan.tasks[job.main].explained.empty());
+    CHECK(plan.counted(Count::waits_joined) == 0);
+    CHECK(plan.repeated_sleep_ns == 5 * 40 * kMs);
+}
+
+}  // namespace reprise::test
