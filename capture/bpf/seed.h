@@ -50,11 +50,32 @@ static __always_inline bool is_wanted(struct task_struct* task) {
     return 1;
 }
 
+/* A call that the task sleeps in already: recorded from now on, so that what ends it is known. */
+static __always_inline void seed_call(struct task_struct* task) {
+    const __u32 kernel_state = task->__state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE);
+    struct task_state* state = state_of(task);
+    if (!kernel_state || !state || state->compat) {
+        return;
+    }
+    struct pt_regs* user = (struct pt_regs*)bpf_task_pt_regs(task);
+    unsigned long nr = 0;
+    if (!user || bpf_probe_read_kernel(&nr, sizeof nr, &user->orig_ax) || nr >= CALL_LIMIT ||
+        !rules[nr & (CALL_LIMIT - 1)].kind) {
+        return;
+    }
+    const __u64 now = bpf_ktime_get_ns();
+    state->nr = state->off_nr = nr;
+    state->off = now;
+    state->off_state = kernel_state & TASK_UNINTERRUPTIBLE ? RAW_OFF_UNINTERRUPTIBLE : RAW_OFF_SLEEPING;
+    state->enter = now;
+}
+
 SEC("iter/task")
 int seed_tasks(struct bpf_iter__task* ctx) {
     struct task_struct* task = ctx->task;
     if (task && is_wanted(task) && !state_of(task) && follow(task)) {
         ++seeded;
+        seed_call(task);
     }
     return 0;
 }

@@ -154,6 +154,28 @@ void WorkerState::open_inherited(ProcessId process) {
     }
 }
 
+int open_instance(const Plan& plan, int root, bool read_only, HandleId handle) {
+    const HandleRow& row = plan.log->tables().handles[handle];
+    const bool has_place = row.file != 0 && row.file < plan.paths.size() && plan.paths[row.file].relative != nullptr;
+    if (!has_place || (row.flags & O_TMPFILE & ~O_DIRECTORY) != 0) {
+        return -ENOENT;
+    }
+    int64_t flags = open_flags(row.flags & ~int64_t{O_CREAT | O_EXCL | O_TRUNC});
+    if (read_only && (flags & O_PATH) == 0) {
+        flags &= ~int64_t{O_ACCMODE};
+    }
+    const auto use = plan.inherited.find(handle);
+    // A descriptor that the source first saw in use tells nothing of how it was opened.
+    if (use != plan.inherited.end() && use->second.written && (flags & O_ACCMODE) == O_RDONLY && !read_only) {
+        flags = (flags & ~int64_t{O_ACCMODE}) | O_RDWR;
+    }
+    const auto fd = static_cast<int>(open_inside(root, plan.paths[row.file].relative, flags, 0));
+    if (fd >= 0 && use != plan.inherited.end() && use->second.position > 0) {
+        lseek(fd, use->second.position, SEEK_SET);
+    }
+    return fd;
+}
+
 int WorkerState::open_again(HandleId handle) {
     const std::lock_guard guard(opening);
     if (const int fd = descriptors.get(handle); fd != DescriptorTable::kUnknown) {
@@ -168,19 +190,7 @@ int WorkerState::open_again(HandleId handle) {
         descriptors.opened(handle, taken, row.fd);
         return descriptors.get(handle);
     }
-    int64_t flags = open_flags(row.flags & ~int64_t{O_CREAT | O_EXCL | O_TRUNC});
-    if (read_only && (flags & O_PATH) == 0) {
-        flags &= ~int64_t{O_ACCMODE};
-    }
-    if ((row.flags & O_TMPFILE & ~O_DIRECTORY) != 0) {
-        return DescriptorTable::kUnknown;
-    }
-    const auto use = plan.inherited.find(handle);
-    // A descriptor that the source first saw in use tells nothing of how it was opened.
-    if (use != plan.inherited.end() && use->second.written && (flags & O_ACCMODE) == O_RDONLY && !read_only) {
-        flags = (flags & ~int64_t{O_ACCMODE}) | O_RDWR;
-    }
-    const auto fd = static_cast<int>(open_inside(root, plan.paths[row.file].relative, flags, 0));
+    const int fd = open_instance(plan, root, read_only, handle);
     if (fd == -EACCES || fd == -EPERM) {  // the job's user did not open it either: it came to the job
         descriptors.set_absent(handle, LeftOut::not_permitted);
         return descriptors.get(handle);
@@ -188,17 +198,18 @@ int WorkerState::open_again(HandleId handle) {
     if (fd < 0) {
         return DescriptorTable::kUnknown;
     }
-    if (use != plan.inherited.end() && use->second.position > 0) {
-        lseek(fd, use->second.position, SEEK_SET);
-    }
     if (is_device(fd)) {
         close(fd);
         descriptors.set_absent(handle, LeftOut::device_node);
     } else {
-        descriptors.opened(handle, fd, row.fd);
-        open_others(handle, fd);
+        adopt(handle, fd);
     }
     return descriptors.get(handle);
+}
+
+void WorkerState::adopt(HandleId handle, int fd) {
+    descriptors.opened(handle, fd, plan.log->tables().handles[handle].fd);
+    open_others(handle, fd);
 }
 
 void WorkerState::open_others(HandleId handle, int fd) {

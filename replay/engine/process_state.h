@@ -56,6 +56,9 @@ struct AccessState {
     std::unordered_map<HandleId, Mapped> mapped;   // of instances whose reads are touches
 };
 
+/// Opens the file of an instance that was open before the recording began, at its position. Descriptor or -errno.
+int open_instance(const Plan& plan, int root, bool read_only, HandleId handle);
+
 struct WorkerState {
     WorkerState(const Plan& plan, int root, bool read_only, const WritePattern& pattern, RunContext& run);
     ~WorkerState();
@@ -64,6 +67,8 @@ struct WorkerState {
 
     /// Opens what was open before the recording began, for one process.
     void open_inherited(ProcessId process);
+    /// An instance that another process has as well.
+    void adopt(HandleId handle, int fd);
     /// Opens an instance that this process should have but did not open itself, by its path. Descriptor, or as
     /// DescriptorTable::get.
     int open_again(HandleId handle);

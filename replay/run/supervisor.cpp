@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -96,6 +97,40 @@ private:
     int before_ = 0;
 };
 
+/// Instances that several of the workers have, open while those are forked. A device is none: each finds that out.
+class SharedInstances {
+public:
+    explicit SharedInstances(WorkerSetup& setup) : setup_(setup) {
+        if (!uses_root(setup.engine)) {
+            return;
+        }
+        for (const auto& [handle, use] : setup.plan->inherited) {
+            const FileId file = setup.plan->log->tables().handles[handle].file;
+            if (!use.shared || setup.plan->passed_index.contains(file)) {
+                continue;
+            }
+            const int fd = open_instance(*setup.plan, setup.root, setup.read_only, handle);
+            if (struct stat what{};
+                fd >= 0 && fstat(fd, &what) == 0 && !S_ISCHR(what.st_mode) && !S_ISBLK(what.st_mode)) {
+                setup_.instances.emplace_back(handle, fd);
+            } else if (fd >= 0) {
+                close(fd);
+            }
+        }
+    }
+    ~SharedInstances() {
+        for (const auto& [handle, fd] : setup_.instances) {
+            close(fd);
+        }
+        setup_.instances.clear();
+    }
+    SharedInstances(const SharedInstances&) = delete;
+    SharedInstances& operator=(const SharedInstances&) = delete;
+
+private:
+    WorkerSetup& setup_;
+};
+
 class Supervisor {
 public:
     Supervisor(const WorkerSetup& setup, const ReplayOptions& options, SharedTimeline& clock)
@@ -163,6 +198,7 @@ private:
         const pid_t self = getpid();
         give_back_memory();
         std::fflush(nullptr);  // what is buffered must not be written once per worker
+        const SharedInstances instances(setup_);
         for (ProcessId process = 1; process < plan_.processes.size(); ++process) {
             const ProcessPlan& row = plan_.processes[process];
             if (row.spawner != 0 || row.tasks_at_start.empty() || !plan_.performs(process)) {
@@ -477,7 +513,7 @@ private:
         return "complete";
     }
 
-    const WorkerSetup& setup_;
+    WorkerSetup setup_;
     const ReplayOptions& options_;
     const Plan& plan_;
     SharedRun& run_;

@@ -305,6 +305,9 @@ void run_worker(const WorkerSetup& setup, ProcessId process) {
         if (uses_root(setup.engine)) {
             install_touch_guard();
             state = new WorkerState(*setup.plan, setup.root, setup.read_only, *setup.pattern, *setup.run);
+            for (const auto& [handle, fd] : setup.instances) {
+                state->adopt(handle, fd);
+            }
         }
         worker = new Worker(setup, process, state, 0);
         worker->run_root();

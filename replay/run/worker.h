@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "replay/engine/engines.h"
 #include "replay/engine/process_state.h"
@@ -28,9 +30,10 @@ struct WorkerSetup {
     Speeds speeds;
     int root = -1;  // descriptor of the root; -1 for an engine that does not use it
     bool read_only = false;
-    EpochWatch* epochs = nullptr;   // none: nobody watches
-    LimitedRun* limited = nullptr;  // workers run in its group; none: where this process is
-    LiveRun* live = nullptr;        // none: nobody looks
+    EpochWatch* epochs = nullptr;                       // none: nobody watches
+    LimitedRun* limited = nullptr;                      // workers run in its group; none: where this process is
+    LiveRun* live = nullptr;                            // none: nobody looks
+    std::vector<std::pair<HandleId, int>> instances{};  // InheritedUse::shared, and their descriptors
 };
 
 /// The body of a worker process that the supervisor forked: waits for `go`, runs every task of the process, and what

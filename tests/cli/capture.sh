@@ -294,6 +294,32 @@ grep -q "SEED_TASK .* $job/$job " pid.raw.txt || fail "the task is not named"
 grep -q "SEED_MAP .* $job/$job .*path0=\"/.*libc" pid.raw.txt || fail "the mappings are not there"
 grep -q "CALL .* $job/$job .*write(1, " pid.raw.txt || fail "its calls are not there"
 grep -q "SPAWN .* $job/$job " pid.raw.txt || fail "its children are not followed"
+# A call that a task is in as the recording begins has what ends it: here a join of a thread that works on.
+cat >"$tmp/joins.py" <<'EOF'
+import os, threading, time
+def work():
+    while not os.path.exists("begin"):
+        time.sleep(0.02)
+    for i in range(3):
+        time.sleep(0.02)
+        os.stat(".")
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+os.stat("begin")
+EOF
+(cd "$tmp" && exec python3 joins.py) &
+job=$!
+"$REPRISE" capture -q -f --pid $job -o joins.oplog 2>joins.err &
+recorder=$!
+for _ in $(seq 100); do [[ -e joins.raw || -e joins.oplog.partial ]] && break; sleep 0.1; done
+sleep 1
+: >"$tmp/begin"
+wait $job
+wait $recorder
+run 0 "$REPRISE" dump joins.oplog
+grep -q '^begin=0 .* task=1 .* wait .*edges=\[wake:2' "$out" || { fail "the wait that the job was in has no cause"; grep ' wait ' "$out" | head; }
+rm -f "$tmp/begin"
 # A signal that comes twice, at once or a moment later, ends the recording once: the op log is made all the same.
 for gap in 0 0.01 0.1; do
     rm -f twice.oplog stop
