@@ -47,7 +47,9 @@ bool RawAssembly::is_op(const raw_call& record, const Syscall& row, bool slept) 
         return false;
     }
     switch (row.action) {
-        case CallAction::wait: return waited;
+        case CallAction::wait:
+            // The host of a virtual machine may stop the processor until the sleep is over: then there is no switch.
+            return waited || (row.arg == kWaitSleep && record.result == 0 && record.head.time > record.enter + kLong);
         case CallAction::futex:
             if (LockWords::wakes(record.args[1])) {
                 return record.result > 0 && !facts_.locks.is_lock(record.head.pid, record.args);

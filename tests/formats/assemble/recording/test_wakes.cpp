@@ -141,6 +141,26 @@ TEST_CASE("an interrupted sleep depends on the signal, unless it goes on") {
     }
 }
 
+TEST_CASE("a sleep during which the processor ran nothing else, as its host had stopped it, is a sleep") {
+    for (const int64_t result : {0, -EINVAL}) {
+        Two job;
+        const uint64_t off = job.now + kUs;
+        job.off(off, off + 50 * kUs, off + 50 * kUs, SYS_pause);  // others have switches
+        job.ends();
+        job.as(100, 100);
+        const uint64_t at = job.now + kUs;
+        job.call_at(at, at + 40'000 * kUs, SYS_clock_nanosleep, {}, result);
+        job.goes_on();
+        const AssembledLog log = job.assemble();
+        const uint64_t wait = number_of(log, 1, OpKind::wait);
+        CHECK((wait != UINT64_MAX) == (result == 0));
+        if (result == 0) {
+            CHECK(log.rows.at(1)[wait].op.arg == kWaitSleep);
+            CHECK(log.rows.at(1)[wait].op.duration >= 39'900 * int64_t{kUs});
+        }
+    }
+}
+
 TEST_CASE("a call that the kernel restarts after a stop is the call it was") {
     Two job;
     const uint64_t write = job.from + 90 * kUs;
