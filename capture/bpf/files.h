@@ -182,7 +182,7 @@ static __always_inline void fill_file(struct raw_fd* out, struct file* address, 
         out->peer_or_pages = peer_of(*(volatile __u64*)&out->file); /* the address as a number, see fill_cached */
     }
     if (magic == ANON_INODE_MAGIC || magic == TMPFS_MAGIC) {
-        out->info |= kind_by_name(address);
+        out->info |= kind_by_name(address) | (magic == TMPFS_MAGIC ? RAW_FD_TMPFS : 0);
     }
 }
 

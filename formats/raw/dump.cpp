@@ -59,8 +59,8 @@ void put_fd(std::string& out, const raw_fd& fd) {
     } else if (fd.peer_or_pages) {
         put(out, " peer=%llu", static_cast<unsigned long long>(fd.peer_or_pages));
     }
-    static constexpr const char* kInfo[] = {"created", "cloexec", "eventfd", "epoll",
-                                            "uring",   "memfd",   "cached",  "sparse"};
+    static constexpr const char* kInfo[] = {"created", "cloexec", "eventfd", "epoll", "uring",
+                                            "memfd",   "cached",  "sparse",  "tmpfs"};
     for (unsigned bit = 0; bit < std::size(kInfo); ++bit) {
         if (fd.info >> bit & 1) {
             put(out, " %s", kInfo[bit]);

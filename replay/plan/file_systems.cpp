@@ -122,6 +122,22 @@ std::vector<FileSystemUse> FileSystems::sorted() const {
     return sorted;
 }
 
+std::string memory_among(const std::vector<FileSystemUse>& uses, double share) {
+    uint64_t all = 0, memory = 0;
+    const FileSystemUse* most = nullptr;
+    for (const FileSystemUse& use : uses) {
+        sum(all, use.bytes);
+        if (use.in_memory()) {
+            sum(memory, use.bytes);
+            most = most == nullptr ? &use : most;
+        }
+    }
+    return most == nullptr || memory == all || !more_than(share, memory, all)
+               ? std::string()
+               : format_bytes(memory) + " of the " + format_bytes(all) + " read and written were of files in memory (" +
+                     most->type + "), such as " + escape_line(most->path);
+}
+
 std::string several_file_systems(const std::vector<FileSystemUse>& uses, bool shares) {
     FileUse all;
     for (const FileSystemUse& use : uses) {

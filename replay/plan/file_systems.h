@@ -61,6 +61,10 @@ private:
     std::vector<FileUse> most_;  // by file system: of its `file`
 };
 
+/// "96 MiB of the 240 MiB read and written were of files in memory (tmpfs), such as /tmp/x", where that is
+/// more than a share of the bytes and others lay on a device; else empty.
+std::string memory_among(const std::vector<FileSystemUse>& uses, double share);
+
 /// "the recorded files lay on 2 file systems, one of them a tmpfs (12 files, 800 KiB written, such as /tmp/x)": of all
 /// but the first those that are worth a word, by their shares; empty: none is. A few files with hardly any bytes or
 /// time are not. `shares`: whether all of a use is known, not only files and bytes.

@@ -335,9 +335,7 @@ void VirtualCalls::note_unmodelled(const OpBlock& b, size_t i) {
     if (b.result[i] < 0) {
         return;
     }
-    if (kind == OpKind::fadvise && b.arg[i] == POSIX_FADV_DONTNEED) {
-        note_unmodelled(Unmodelled::drops);
-    } else if (kind == OpKind::truncate || kind == OpKind::ftruncate || kind == OpKind::fallocate) {
+    if (kind == OpKind::truncate || kind == OpKind::ftruncate || kind == OpKind::fallocate) {
         note_unmodelled(Unmodelled::sizes);
     } else if (kind == OpKind::getdents && model_.list_ns <= 0) {
         note_unmodelled(Unmodelled::listings);

@@ -134,6 +134,7 @@ private:
                   VirtualDevice::By by = VirtualDevice::By::call);
     int64_t map(VirtualCall& call, const OpBlock& b, size_t i, int64_t now);
     int64_t advise(VirtualCall& call, const OpBlock& b, size_t i, int64_t now);
+    void drop(FileId file, int64_t offset, int64_t bytes, int64_t now);
     int64_t touch(VirtualCall& call, const OpBlock& b, size_t i, int64_t now);
     int64_t touch_warm(const Mapping& mapping, const OpBlock& b, size_t i, int64_t now);
     int64_t populate(VirtualCall& call, const Mapping& mapping, const OpBlock& b, size_t i, int64_t now);

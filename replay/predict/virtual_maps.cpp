@@ -116,10 +116,22 @@ int64_t VirtualCalls::advise(VirtualCall& call, const OpBlock& b, size_t i, int6
     if (static_cast<OpKind>(b.kind[i]) == OpKind::readahead || b.arg[i] == POSIX_FADV_WILLNEED) {
         storage_.prefetch(data_.of(file), b.handle[i], b.offset[i], bytes == 0 ? kMostBytes : bytes, size_of(file),
                           now);
+    } else if (b.arg[i] == POSIX_FADV_DONTNEED) {
+        const bool to_end = bytes == 0 || bytes >= size_of(file) - b.offset[i];
+        drop(file, b.offset[i], to_end ? kMostBytes : bytes, now);
     } else {
         storage_.set_reading(b.handle[i], static_cast<int>(b.arg[i]));
     }
     return end;
+}
+
+void VirtualCalls::drop(FileId file, int64_t offset, int64_t bytes, int64_t now) {
+    const auto is_of = [&](const auto& mapped) { return data_.of(mapped.second.file) == data_.of(file); };
+    if (warm_) {
+        note_unmodelled(Unmodelled::drops);
+    } else if (std::none_of(maps_.begin(), maps_.end(), is_of)) {  // what is mapped stays
+        storage_.drop_cached(data_.of(file), offset, bytes, now);
+    }
 }
 
 /// Bytes of a mapping, as pages of its file, each with the advice for it.

@@ -67,6 +67,27 @@ void VirtualPages::remove(int64_t page, uint64_t mask) {
     }
 }
 
+std::vector<std::pair<int64_t, int64_t>> VirtualPages::drop(int64_t from, int64_t to, int64_t now) {
+    std::vector<std::pair<int64_t, int64_t>> gone;
+    for (auto& [number, in] : chunks_) {
+        const int64_t end = std::min(to, (number + 1) * kChunk);
+        for (int64_t page = std::max(from, number * kChunk); page < end; ++page) {
+            if ((in.present[word_of(page, kChunk)] & bit_of(page)) == 0 || there(page, now) > now) {
+                continue;
+            }
+            for (Bits Chunk::*const bits : {&Chunk::present, &Chunk::marked, &Chunk::large}) {
+                (in.*bits)[word_of(page, kChunk)] &= ~bit_of(page);
+            }
+            if (!gone.empty() && gone.back().second == page) {
+                ++gone.back().second;
+            } else {
+                gone.emplace_back(page, page + 1);
+            }
+        }
+    }
+    return gone;
+}
+
 int64_t VirtualPages::there(int64_t page, int64_t now) {
     auto found = coming_.upper_bound(page);
     if (found == coming_.begin()) {

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <map>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace reprise {
 
@@ -29,6 +31,8 @@ public:
     void add(int64_t from, int64_t to, int64_t there, int64_t now);
     /// Those of `mask`, by bit, from `page` on; none beyond the aligned 64 pages that it is in.
     void remove(int64_t page, uint64_t mask);
+    /// Those of [from, to) that are there leave: ranges of them, in no order.
+    std::vector<std::pair<int64_t, int64_t>> drop(int64_t from, int64_t to, int64_t now);
     /// When the page, which it has, is there: `now` or later.
     int64_t there(int64_t page, int64_t now);
     /// Neither on its way nor marked: what a fault nearby maps, and a read copies.

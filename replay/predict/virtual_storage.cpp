@@ -67,6 +67,20 @@ void VirtualStorage::forget(FileId file) {
     }
 }
 
+void VirtualStorage::drop_cached(FileId file, int64_t offset, int64_t bytes, int64_t now) {
+    const auto found = cached_.find(file);
+    int64_t end = 0;
+    if (write_back_.sync(file, now) > now || found == cached_.end() || offset < 0 ||
+        __builtin_add_overflow(offset, bytes, &end)) {
+        return;
+    }
+    for (const auto& [from, to] : found->second.drop(pages_of(offset), end / kPageBytes, now)) {
+        if (room_) {
+            room_->forget(file, from, to);
+        }
+    }
+}
+
 void VirtualStorage::add(FileId file, VirtualPages& cache, int64_t from, int64_t to, int64_t there, int64_t now) {
     cache.add(from, to, there, now);
     if (room_) {

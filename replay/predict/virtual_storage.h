@@ -122,6 +122,9 @@ public:
     }
     /// [from, to) of the file gets a hole.
     void cut_out(FileId file, int64_t from, int64_t to);
+    /// Whole pages of these bytes leave the cache (POSIX_FADV_DONTNEED). Where the file has something to write, that
+    /// begins, and all of it stays.
+    void drop_cached(FileId file, int64_t offset, int64_t bytes, int64_t now);
     /// What is cached of the file takes no room any more.
     void forget(FileId file);
 

@@ -433,6 +433,10 @@ Trust trust_in(const ReplayResult& result) {
     if (!looks.empty() && otherwise) {
         return {Trust::Level::poor, std::move(looks)};
     }
+    std::string memory = result.one_place ? memory_among(result.doubts.file_systems, kSomeShare) : "";
+    if (!memory.empty() && otherwise) {
+        return {Trust::Level::poor, std::move(memory) + "; mount a tmpfs there below the root, or use --not"};
+    }
     std::string awaited = awaited_name(result.doubts);
     if (!awaited.empty() && otherwise) {
         return {Trust::Level::poor, std::move(awaited)};

@@ -120,6 +120,9 @@ void RawPageCache::wrote(const raw_fd& fd, uint64_t from, uint64_t to, const std
 }
 
 void RawPageCache::see(const raw_fd& fd) {
+    if (fd.info & RAW_FD_TMPFS) {
+        in_memory_.insert(user_device(fd.device));
+    }
     if (fd.info & RAW_FD_CACHED) {
         const Inode inode{user_device(fd.device), fd.inode};
         opened_.try_emplace(inode, Opened{fd.peer_or_pages, 0}).first->second.size = fd.size;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -45,6 +46,8 @@ public:
     RefetchedPages refetched(const Tables& tables) const;
     /// Bytes of these that are of data: not of programs, the system's files or /dev/shm.
     static uint64_t data_bytes(const RefetchedPages& pages, const Tables& tables);
+    /// Devices of files that lie in memory, as user space sees them.
+    const std::set<uint64_t>& in_memory() const { return in_memory_; }
     /// Files that have their pages in another one, which the recorder did not find.
     uint64_t unknown(const Tables& tables) const;
 
@@ -63,6 +66,7 @@ private:
         uint64_t pages = 0;  // when it was first seen open
         uint64_t size = 0;   // bytes, by now
     };
+    std::set<uint64_t> in_memory_;
     std::map<Inode, Pages> files_;
     std::map<Inode, Opened> opened_;
     std::map<Inode, Look> sparse_;

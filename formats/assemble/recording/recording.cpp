@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "formats/assemble/recording/recording.h"
 
+#include <sys/sysmacros.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -148,6 +150,21 @@ std::vector<std::string> own_files(const RawFacts& facts) {
         }
     }
     return out;
+}
+
+// The recorder lists what was mounted as it began; a tmpfs of the job's own came later, and may be gone.
+void add_memory(Header& header, const std::set<uint64_t>& devices) {
+    auto types = nlohmann::json::parse(read_fact(header, fact::file_systems).value_or("{}"), nullptr, false);
+    if (!types.is_object()) {
+        return;
+    }
+    const size_t known = types.size();
+    for (const uint64_t device : devices) {
+        types.emplace(std::to_string(gnu_dev_major(device)) + ":" + std::to_string(gnu_dev_minor(device)), "tmpfs");
+    }
+    if (types.size() != known) {
+        write_fact(header, fact::file_systems, types.dump());
+    }
 }
 
 uint64_t settled_ops(uint64_t ops) { return ops; }
@@ -652,6 +669,7 @@ void RawAssembly::finish() {
     }
     count(Count::messages_unmatched, edges_.messages_unmatched());
     Header& header = writer_.header();
+    add_memory(header, page_cache_.in_memory());
     if (loss.most_lag_ns) {
         write_fact(header, fact::longest_lag, static_cast<int64_t>(loss.most_lag_ns));
     }

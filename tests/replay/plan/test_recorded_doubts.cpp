@@ -557,6 +557,9 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: files of several file systems") {
             CHECK(doubts.file_systems[0].calls == 97);
             CHECK(doubts.file_systems[1].in_memory());
             CHECK(several_file_systems(doubts.file_systems, true) == expected);
+            CHECK(memory_among(doubts.file_systems, 0.1).empty());
+            CHECK(memory_among(doubts.file_systems, 0.0)
+                      .ends_with(" read and written were of files in memory (tmpfs), such as /tmp/out"));
         }
         SUBCASE("that take no time") {
             job.add(task, {.kind = OpKind::fstat, .duration = 10'000'000, .handle = data, .fd = job.fd(data)});

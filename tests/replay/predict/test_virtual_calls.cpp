@@ -528,6 +528,45 @@ TEST_CASE_FIXTURE(Calls, "a lock takes a call: what it waited for is an edge") {
     check();
 }
 
+TEST_CASE_FIXTURE(Calls, "pages that the job drops are read again, unless they are dirty or mapped") {
+    sized(file, 64 << 20);
+    SUBCASE("with room for all") {}
+    SUBCASE("under a limit") { policy = PageCachePolicy::two_lists; }
+    const auto read = [&](int64_t takes, int64_t offset = 0) {
+        add({.kind = OpKind::pread, .result = 4'096, .handle = in, .fd = 3, .offset = offset, .size = 4'096}, takes);
+    };
+    const auto drop = [&](int64_t offset, int64_t size) {
+        add({.kind = OpKind::fadvise,
+             .handle = in,
+             .fd = 3,
+             .offset = offset,
+             .size = size,
+             .arg = POSIX_FADV_DONTNEED},
+            kRecorded);
+    };
+    constexpr int64_t kCold = kRead + cached(4'096), kWarm = cached(4'096);
+    read(kCold);
+    read(kCold, 8 << 20);
+    drop(0, 100);  // no whole page
+    read(kWarm);
+    drop(0, 4'096);
+    read(kWarm, 8 << 20);
+    read(kCold);
+    drop(0, 0);  // all
+    read(kCold);
+    read(kCold, 8 << 20);
+    add({.kind = OpKind::pwrite, .result = 4'096, .handle = in, .fd = 3, .size = 4'096}, cached(4'096));
+    drop(0, 0);
+    read(kWarm);
+    drop(0, 0);  // written by now
+    read(kCold);
+    map(1, in, 0);
+    drop(0, 0);
+    read(kWarm);
+    const VirtualCalls& calls = check();
+    CHECK(calls.unmodelled[static_cast<size_t>(Unmodelled::drops)] == 0);
+}
+
 TEST_CASE_FIXTURE(Calls, "what is not modelled is counted") {
     const auto op = [&](Op op, int64_t takes = kRecorded) { add(op, takes); };
     op({.kind = OpKind::readahead, .handle = in, .fd = 3, .size = 4'096});
@@ -556,7 +595,7 @@ TEST_CASE_FIXTURE(Calls, "what is not modelled is counted") {
        kCall);
     const VirtualCalls& calls = check();
     const auto count = [&](Unmodelled what) { return calls.unmodelled[static_cast<size_t>(what)]; };
-    CHECK(count(Unmodelled::drops) == 1);
+    CHECK(count(Unmodelled::drops) == 0);
     CHECK(count(Unmodelled::sizes) == 2);
     CHECK(count(Unmodelled::listings) == 1);
     CHECK(count(Unmodelled::attributes) == 1);
