@@ -87,6 +87,7 @@ struct Prediction {
     bool computed = false;  // the log is of a job that `scale` or `generate` made, and so is recorded_ns
     uint64_t ops = 0, bytes_read = 0, bytes_written = 0;
     uint64_t storage_reads = 0, storage_bytes = 0;  // that went past the page cache
+    uint64_t dropped_bytes = 0;                     // that the job dropped from it
     uint64_t scattered_reads = 0;                   // of these, of inodes and names of files around those of the log
     Histogram reads;                                // how long calls that read took, ns
     std::vector<OpenLoop> open_loops;               // by command

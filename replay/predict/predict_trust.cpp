@@ -41,8 +41,8 @@ std::string writes_journal(const Prediction& p) {
            "guess from what ext4 wrote elsewhere";
 }
 
-/// Where memory is limited, it need not keep what was fetched.
-uint64_t fetched_here(const Prediction& p) { return p.limit_bytes == 0 ? 0 : UINT64_MAX; }
+/// Where memory is limited, it need not keep what was fetched; nor what the job itself dropped.
+uint64_t fetched_here(const Prediction& p) { return p.limit_bytes == 0 ? p.dropped_bytes : UINT64_MAX; }
 
 /// Of pages that stay mapped a recording knows the first touch only.
 std::string left_mapped(const Prediction& p, double share) {

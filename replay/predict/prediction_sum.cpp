@@ -37,6 +37,7 @@ void sum_up(Prediction& out, const Plan& plan, const VirtualCalls& calls) {
     out.storage_reads = calls.storage().reads;
     out.scattered_reads = calls.scattered_reads;
     out.storage_bytes = calls.storage().bytes_read;
+    out.dropped_bytes = calls.storage().dropped_bytes;
     out.storage_ns = calls.storage().time_ns;
     out.journal_ns = calls.storage().journal_ns;
     out.unknown_journal_ns = calls.storage().unknown_journal_ns();

@@ -75,6 +75,7 @@ void VirtualStorage::drop_cached(FileId file, int64_t offset, int64_t bytes, int
         return;
     }
     for (const auto& [from, to] : found->second.drop(pages_of(offset), end / kPageBytes, now)) {
+        dropped_bytes += static_cast<uint64_t>((to - from) * kPageBytes);
         if (room_) {
             room_->forget(file, from, to);
         }

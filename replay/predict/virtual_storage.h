@@ -132,8 +132,9 @@ public:
     uint64_t left_mapped() const { return room_ ? room_->left_mapped() * static_cast<uint64_t>(kPageBytes) : 0; }
 
     uint64_t reads = 0, bytes_read = 0;
-    int64_t time_ns = 0;     // that tasks waited for reads
-    int64_t journal_ns = 0;  // the device's, for the journal
+    uint64_t dropped_bytes = 0;  // by drop_cached()
+    int64_t time_ns = 0;         // that tasks waited for reads
+    int64_t journal_ns = 0;      // the device's, for the journal
 
 private:
     int64_t cached_ns(int64_t bytes) const;

@@ -77,6 +77,14 @@ if [[ $EUID == 0 ]] && "$REPRISE" capture --check >/dev/null 2>&1 && mkdir scrat
         fail "two file systems: $(grep "file systems" "$out")"
     run 0 "$REPRISE" replay two.oplog --root both --pace afap
     grep -A3 ^trust "$out" | tr -s ' \n' ' ' | grep -q "^trust FAIR .*t$several, .* written, such as $tmp/" || fail "two file systems: $(grep ^trust "$out")"
+    # A tmpfs that the job mounts, and that is gone as the recording ends.
+    cat >job.sh <<'EOF'
+mount -t tmpfs tmpfs scratch && cat two/in two/in two/in two/in >scratch/copy && dd if=scratch/copy of=two/out bs=4k count=200 status=none
+cat two/in two/in two/in >/dev/null; umount scratch
+EOF
+    run 0 "$REPRISE" capture -q -o mounts.oplog -- sh job.sh
+    run 0 "$REPRISE" prepare mounts.oplog --root mounts
+    grep -q "file systems, one of them a tmpfs (1 file" "$out" || fail "a tmpfs of the job: $(grep "file systems" "$out")"
     run 0 "$REPRISE" replay two.oplog --root both --pace afap --not "$tmp/scratch"
     lacks "$out" "file systems"
     # Where the root has two, too.

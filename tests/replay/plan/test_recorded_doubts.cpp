@@ -557,9 +557,14 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: files of several file systems") {
             CHECK(doubts.file_systems[0].calls == 97);
             CHECK(doubts.file_systems[1].in_memory());
             CHECK(several_file_systems(doubts.file_systems, true) == expected);
-            CHECK(memory_among(doubts.file_systems, 0.1).empty());
-            CHECK(memory_among(doubts.file_systems, 0.0)
-                      .ends_with(" read and written were of files in memory (tmpfs), such as /tmp/out"));
+            CHECK(memory_among(doubts.file_systems, 0.0).empty());  // little
+            FileSystemUse disk = doubts.file_systems[0], memory = doubts.file_systems[1];
+            disk.bytes = 6 << 20;
+            memory.bytes = 2 << 20;
+            CHECK(memory_among({disk, memory}, 0.1) ==
+                  "2.00 MiB of the 8.00 MiB read and written were of files in memory (tmpfs), such as /tmp/out");
+            CHECK(memory_among({disk, memory}, 0.3).empty());
+            CHECK(memory_among({memory}, 0.1).empty());
         }
         SUBCASE("that take no time") {
             job.add(task, {.kind = OpKind::fstat, .duration = 10'000'000, .handle = data, .fd = job.fd(data)});
