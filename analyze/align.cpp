@@ -102,6 +102,7 @@ public:
                 }
             }
             looks_ = all.take();
+            looks_->drop_other_children(log_, keep_);
         }
         return *looks_;
     }

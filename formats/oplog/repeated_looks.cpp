@@ -62,6 +62,19 @@ void RepeatedLooks::see(const OpBlock& block, size_t i) {
         slept(op, std::clamp<int64_t>(block.duration[i], 0, kLongestLookSleep));
         return;
     }
+    if (kind == OpKind::spawn) {
+        child_ = block.peer[i];
+        return;
+    }
+    if (child_ != 0 && kind == OpKind::wait && wait_class(block.arg[i]) == kWaitChild) {
+        return;  // for the exec of a child made by vfork
+    }
+    if (child_ != 0 && kind == OpKind::join && block.result[i] > 0) {
+        if (block.peer[i] == child_) {
+            slept(op, std::clamp<int64_t>(block.duration[i], 0, kLongestLookSleep), child_);
+        }
+        return;  // else of another one, which ended meanwhile
+    }
     if (!is_look(block, i)) {
         works();
         return;
@@ -91,10 +104,10 @@ void RepeatedLooks::works() {
     only_looks_ = false;
 }
 
-void RepeatedLooks::slept(uint64_t op, int64_t ns) {
+void RepeatedLooks::slept(uint64_t op, int64_t ns, TaskId child) {
     end_look();
     before_.assign(calls_.size() > kMostLookOps ? calls_.end() - kMostLookOps : calls_.begin(), calls_.end());
-    current_ = {op, ns, 0, 0, only_looks_ && calls_.size() <= kMostLookOps};
+    current_ = {op, child, ns, 0, 0, 0, only_looks_ && calls_.size() <= kMostLookOps};
     asleep_ = true;
     only_looks_ = true;
     calls_.clear();
@@ -111,6 +124,7 @@ void RepeatedLooks::end_look() {
     for (size_t n = std::min({before_.size(), calls_.size(), kMostLookOps}); n > 0; --n) {
         const auto from = before_.end() - static_cast<std::ptrdiff_t>(n);
         if (std::equal(from, before_.end(), calls_.begin(), same)) {
+            current_.since = before_.back().op + 1;
             current_.first = calls_.front().op;
             current_.last = calls_[n - 1].op;
             of_task_.sleeps.push_back(current_);
@@ -120,12 +134,52 @@ void RepeatedLooks::end_look() {
     }
 }
 
+std::vector<uint64_t> sleeps_alone(const LogReader& log, const OpSelector& keep, TaskId task) {
+    std::vector<uint64_t> sleeps;
+    OpBlock block;
+    for (const BlockInfo& where : log.blocks_of(task)) {
+        log.decode(where, block);
+        for (size_t i = 0; i < block.count(); ++i) {
+            const auto kind = static_cast<OpKind>(block.kind[i]);
+            const Op op = block.row(i);
+            // Its descriptors of files are its parent's, until it closes them.
+            const bool works = info(kind).is(Trait::io) && kind != OpKind::close && kind != OpKind::dup &&
+                               kind != OpKind::fcntl && log.tables().file_of(op) != 0 && keep.keeps(op);
+            if (kind == OpKind::spawn || kind == OpKind::send || works) {
+                return {};
+            }
+            if (kind == OpKind::wait && block.arg[i] == kWaitSleep) {
+                sleeps.push_back(block.first + i);
+            }
+        }
+    }
+    return sleeps;
+}
+
+void LooksOfTask::drop_other_children(const LogReader& log, const OpSelector& keep) {
+    size_t kept = 0;
+    bool follows = true;
+    for (size_t i = 0; i < sleeps.size(); ++i) {
+        const bool sleeps_only = sleeps[i].child == 0 || !sleeps_alone(log, keep, sleeps[i].child).empty();
+        follows = (follows || i == 0) && sleeps[i].follows;
+        if (sleeps_only) {
+            sleeps[kept] = sleeps[i];
+            sleeps[kept].follows = follows;
+            repeated[kept++] = repeated[i];
+        }
+        follows = sleeps_only;
+    }
+    sleeps.resize(kept);
+    repeated.resize(kept);
+}
+
 LooksOfTask RepeatedLooks::take() {
     end_look();
     calls_.clear();
     opened_.clear();
     before_.clear();
     current_ = {};
+    child_ = 0;
     computed_ = 0;
     only_looks_ = true;
     return std::exchange(of_task_, {});

@@ -10,27 +10,36 @@
 #include <utility>
 #include <vector>
 
+#include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
 
 namespace reprise {
 
-/// A sleep between two looks.
+/// A sleep between two looks, or the wait for a child that sleeps (`while [ ! -e stop ]; do sleep 1; done`).
 struct LookSleep {
     uint64_t op = 0;
+    TaskId child = 0;
     int64_t ns = 0;
+    uint64_t since = 0;            ///< op, one past the look before it
     uint64_t first = 0, last = 0;  ///< ops of the look after it
     bool follows = false;          ///< nothing but looks since the sleep before
 };
 
 struct LooksOfTask {
     std::vector<LookSleep> sleeps;
-    std::vector<std::pair<uint64_t, uint64_t>> repeated;  ///< looks taken again: first and last op, ascending
+    std::vector<std::pair<uint64_t, uint64_t>> repeated;  ///< looks taken again, by sleep: first and last op, ascending
 
+    /// Without children that do more than sleep. Error (machine) as LogReader::decode.
+    void drop_other_children(const LogReader& log, const OpSelector& keep);
     bool has(uint64_t op) const {
         const auto after = std::upper_bound(repeated.begin(), repeated.end(), std::pair{op, UINT64_MAX});
         return after != repeated.begin() && std::prev(after)->second >= op;
     }
 };
+
+/// The sleeps of a task that does nothing else that counts: no operation that `keep` keeps, no message, no child.
+/// Empty: it does more, or never sleeps.
+std::vector<uint64_t> sleeps_alone(const LogReader& log, const OpSelector& keep, TaskId task);
 
 /// What such a look finds is a matter of timing, unless it is an error of the storage.
 inline bool is_found_or_not(int64_t result) { return result >= 0 || result == -ENOENT; }
@@ -51,7 +60,7 @@ private:
         uint64_t op = 0;
         uint64_t what = 0;  // hash of kind, path and offset
     };
-    void slept(uint64_t op, int64_t ns);
+    void slept(uint64_t op, int64_t ns, TaskId child = 0);
     void works();
     void end_look();
 
@@ -60,6 +69,7 @@ private:
     std::vector<Call> calls_;       // looks since the last sleep or other op: the first and the last of them
     std::vector<HandleId> opened_;  // since then
     bool only_looks_ = true, asleep_ = false;
+    TaskId child_ = 0;          // made last
     int64_t computed_ = 0;      // ns, since the last call or sleep
     LookSleep current_;         // the last sleep
     std::vector<Call> before_;  // it

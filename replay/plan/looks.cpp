@@ -26,13 +26,24 @@ int64_t join_looks(Plan& plan, TaskId id) {
             leave(i);
         }
         ns += sleeps[i].ns;
-        const auto wait = std::lower_bound(task.waits.begin(), task.waits.end(), sleeps[i].first,
-                                           [](const WaitFor& each, uint64_t op) { return each.op < op; });
+        // That the child which makes the file has ended is as good.
+        auto wait = std::lower_bound(task.waits.begin(), task.waits.end(), sleeps[i].since,
+                                     [](const WaitFor& each, uint64_t op) { return each.op < op; });
+        wait = std::find_if(wait, task.waits.end(), [&](const WaitFor& each) {
+            return each.task != sleeps[i].child || each.op > sleeps[i].last;
+        });
         if (wait == task.waits.end() || wait->op > sleeps[i].last) {
             continue;
         }
         plan.count(Count::waits_joined, i + 1 - first);
         for (; first <= i; ++first) {
+            if (const TaskId child = sleeps[first].child; child != 0 && child < plan.tasks.size()) {
+                for (const uint64_t op : sleeps_alone(*plan.log, *plan.selector, child)) {
+                    plan.tasks[child].explained.push_back(op);
+                }
+                settle_explained(plan.tasks[child]);
+                continue;
+            }
             task.explained.push_back(sleeps[first].op);
             if (id < plan.helpers.tasks.size() && plan.helpers.tasks[id].beats_at(sleeps[first].op)) {
                 plan.helpers.beats_ns -= std::min(plan.helpers.beats_ns, sleeps[first].ns);

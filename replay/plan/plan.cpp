@@ -563,6 +563,9 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
             }
         }
     }
+    for (TaskPlan& task : plan.tasks) {
+        task.looks.drop_other_children(log, *plan.selector);
+    }
     std::vector<uint8_t> refused(plan.tasks.size());
     if (sharing.finish()) {
         plan.passed = sharing.passed_files();

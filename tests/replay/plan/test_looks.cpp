@@ -88,6 +88,62 @@ TEST_CASE("looks: sleeps until another task has written or made what is looked a
     }
 }
 
+TEST_CASE("looks: the sleeps of a shell's loop are those of its children") {
+    enum class Child : uint8_t { sleeps, reads, writes_a_message };
+    for (const Child does : {Child::sleeps, Child::reads, Child::writes_a_message}) {
+        CAPTURE(static_cast<int>(does));
+        const TempDir dir;
+        JobBuilder job(dir / "job.oplog");
+        const TaskId shell = job.lone_task(), worker = job.lone_task();
+        const FileId stop = job.file("/stop", Origin::created);
+        const HandleId in = job.handle(job.file("/in"));
+        std::vector<TaskId> children;
+        int64_t at = kMs;
+        const auto look = [&](bool found) {
+            job.add(shell, {.kind = OpKind::stat, .begin = at, .result = found ? 0 : -2, .file = stop});
+        };
+        job.add(worker, {.kind = OpKind::compute, .begin = kMs, .duration = 120 * kMs, .flags = kComputeWorks});
+        for (int i = 0; i < 3; ++i) {
+            look(false);
+            const TaskId child = job.lone_task();
+            children.push_back(child);
+            job.add(shell, {.kind = OpKind::spawn, .begin = at + 10'000, .result = 77, .peer = child});
+            job.add(child, {.kind = OpKind::wait, .begin = at + 20'000, .duration = 50 * kMs, .arg = kWaitSleep});
+            if (does == Child::reads) {
+                job.add(child, {.kind = OpKind::pread, .result = 1, .handle = in, .fd = 3, .size = 1});
+            } else if (does == Child::writes_a_message) {
+                job.add(child, {.kind = OpKind::send, .result = 1, .size = 1});
+            }
+            const uint64_t ends = job.add(child, {.kind = OpKind::exit, .begin = at + 51 * kMs});
+            const std::vector<Edge> edges{{child, EdgeKind::lifecycle, 100, ends}};
+            if (i == 2) {
+                job.add(worker, {.kind = OpKind::open,
+                                 .begin = at + 30 * kMs,
+                                 .result = 3,
+                                 .handle = job.handle(stop),
+                                 .file = stop,
+                                 .flags = O_WRONLY | O_CREAT});
+            }
+            job.add(shell, {.kind = OpKind::join,
+                            .begin = at + 40'000,
+                            .duration = 51 * kMs,
+                            .result = 77,
+                            .peer = child,
+                            .edges = edges});
+            at += 52 * kMs;
+        }
+        look(true);
+        const LogReader log = job.finish();
+        const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
+        for (const TaskId child : children) {
+            CHECK(plan.tasks[child].explained ==
+                  (does == Child::sleeps ? std::vector<uint64_t>{0} : std::vector<uint64_t>{}));
+        }
+        CHECK(plan.tasks[shell].looks.repeated.size() == (does == Child::sleeps ? 3 : 0));
+        CHECK((recorded_doubts(plan).awaited.looks == 0) == (does == Child::sleeps));
+    }
+}
+
 TEST_CASE("looks: sleeps that nobody ended stay, and are said to be sleeps one after the other") {
     HandOver job;
     job.by = HandOver::By::nobody;
