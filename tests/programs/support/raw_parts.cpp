@@ -42,7 +42,7 @@ std::string fd_line(const raw_fd& fd) {
     // How much of a file is in the page cache is not the program's to say.
     const bool cached = fd.info & RAW_FD_CACHED;
     return joined({fd.fd, static_cast<int64_t>(fd.inode), static_cast<int64_t>(fd.size), fd.position, fd.flags, fd.mode,
-                   fd.info & ~RAW_FD_CACHED, cached ? 0 : static_cast<int64_t>(fd.peer_or_pages)},
+                   fd.info & ~(RAW_FD_CACHED | RAW_FD_TMPFS), cached ? 0 : static_cast<int64_t>(fd.peer_or_pages)},
                   '/');
 }
 
