@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "replay/plan/causal_clock.h"
@@ -95,6 +96,7 @@ public:
           explained_(plan.tasks[task].explained),
           timers_(plan.tasks[task].timers),
           waits_(plan.tasks[task].waits),
+          grids_(plan.tasks[task].look_grids),
           speeds_(speeds),
           noise_(noise),
           generated_(plan.log->header().source == "generate"),
@@ -114,7 +116,12 @@ public:
         if (of_run_ && needs_queue(b.first + i)) {
             clock_.waits_for_others(b.begin[i]);
         }
-        return due_ = std::max(clock_.due(b.begin[i]), released);
+        const int64_t own = clock_.due(b.begin[i]);
+        due_ = std::max(own, released);
+        if (next_grid_ < grids_.size()) {
+            due_ = next_look(b.first + i, released > own);  // else it waited for an op before, or not at all
+        }
+        return due_;
     }
     /// How long the recorded task waited for a processor before the op, as far as the log tells.
     int64_t waited_for_cpu(const OpBlock& b, size_t i) const { return clock_.waited_for_cpu(b.begin[i]); }
@@ -224,6 +231,42 @@ private:
         return needs;
     }
 
+    /// When a look that had to wait for a change sees it: after so many sleeps, of which the plan has made one wait.
+    int64_t next_look(uint64_t op, bool waited) {
+        while (next_grid_ < grids_.size() && grids_[next_grid_].last < op) {
+            ++next_grid_;
+            looking_ = false;
+        }
+        if (next_grid_ == grids_.size() || op < grids_[next_grid_].since) {
+            return due_;
+        }
+        const LookGrid& grid = grids_[next_grid_];
+        if (!std::exchange(looking_, true)) {
+            looks_since_ = due_;
+        }
+        // Where children sleep, the task waits for those, and what it looks for may come meanwhile.
+        if (op < grid.first || !(waited || (op == grid.first && grid.children != 0))) {
+            return due_;
+        }
+        constexpr double kOfChild = 5e6;  // ns, to start and to end
+        constexpr double kNearly = 0.01;  // of a sleep
+        const double at_once = kOfChild * static_cast<double>(grid.children);
+        double point = 0, sleep = 0, growth = 1;
+        const auto since = static_cast<double>(due_ - looks_since_);
+        for (size_t k = 0; k < kMostLooks; ++k) {
+            const double before = sleep;
+            sleep = k < grid.sleeps.size() ? static_cast<double>(grid.sleeps[k]) * speeds_.time_scale : sleep * growth;
+            if (k < grid.sleeps.size()) {
+                growth = before > 0 && sleep >= kGrows * before ? sleep / before : 1;
+            }
+            if (since <= point + (k == 0 ? at_once : kNearly * sleep) || sleep < 1) {
+                return std::max(due_, looks_since_ + static_cast<int64_t>(point));
+            }
+            point += sleep;
+        }
+        return due_;
+    }
+
     /// By how much a wait that ends with a timer is longer than recorded.
     int64_t timer(const OpBlock& b, size_t i) {
         if (waits_until(static_cast<OpKind>(b.kind[i]), b.arg[i])) {
@@ -288,11 +331,17 @@ private:
     ExplainedCursor explained_;
     const std::vector<Timer>& timers_;
     const std::vector<WaitFor>& waits_;
+    const std::vector<LookGrid>& grids_;
     Speeds speeds_;
     TimingNoise noise_;
     bool generated_, of_run_, untimed_;
     bool untimed_call_ = false;
-    size_t next_wait_ = 0;  // of a run's log
+    static constexpr size_t kMostLooks = 1 << 20;
+    static constexpr double kGrows = 1.2;  // sleeps that back off
+    size_t next_grid_ = 0;
+    bool looking_ = false;     // it is among the ops of that grid
+    int64_t looks_since_ = 0;  // since then
+    size_t next_wait_ = 0;     // of a run's log
     CausalRole role_ = CausalRole::call;
     bool computes_ = false, warms_ = false, beside_ = false, inside_ = false;
     int64_t due_ = 0, begin_ = 0, recorded_end_ = 0;

@@ -2,6 +2,7 @@
 #include "replay/plan/looks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "replay/plan/plan.h"
 #include "replay/plan/polls.h"
@@ -10,6 +11,7 @@ namespace reprise {
 namespace {
 
 constexpr size_t kLeastSameLooks = 3;
+constexpr size_t kMostSleeps = 64;  // those after them are like the last
 
 int64_t join_looks(Plan& plan, TaskId id) {
     TaskPlan& task = plan.tasks[id];
@@ -36,7 +38,13 @@ int64_t join_looks(Plan& plan, TaskId id) {
             continue;
         }
         plan.count(Count::waits_joined, i + 1 - first);
+        LookGrid grid{sleeps[first].since, sleeps[i].first, sleeps[i].last, {}, 0};
+        for (size_t k = first; k <= i && grid.sleeps.size() < kMostSleeps; ++k) {
+            grid.sleeps.push_back(sleeps[k].ns);
+        }
+        task.look_grids.push_back(std::move(grid));
         for (; first <= i; ++first) {
+            task.look_grids.back().children += sleeps[first].child != 0 ? 1 : 0;
             if (const TaskId child = sleeps[first].child; child != 0 && child < plan.tasks.size()) {
                 for (const uint64_t op : sleeps_alone(*plan.log, *plan.selector, child)) {
                     plan.tasks[child].explained.push_back(op);

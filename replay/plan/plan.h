@@ -46,6 +46,14 @@ struct Listener {
     uint32_t wait = 0;
 };
 
+/// Sleeps between looks that are one wait for who changes what is looked at. The task looks again only after a sleep.
+struct LookGrid {
+    uint64_t since = 0;            // op: the first of the sleeps, or before it
+    uint64_t first = 0, last = 0;  // ops of the look that saw the change
+    std::vector<int64_t> sleeps;   // ns, as recorded; the first of many
+    size_t children = 0;           // that slept in the task's place: each takes some time here, too
+};
+
 struct TaskPlan {
     ProcessId process = 0;
     uint64_t ops = 0;
@@ -59,9 +67,10 @@ struct TaskPlan {
     std::vector<uint64_t> explained;  // waits that edges of the log explain, ascending; not by inferred ones
     std::vector<Timer> timers;        // by op
     LooksOfTask looks;
-    TaskRequests requests;         // asynchronous ones
-    std::vector<uint64_t> spawns;  // ops of kind spawn that start a task, ascending
-    TaskId spawner = 0;            // task whose spawn op starts this one; 0: starts with its process
+    std::vector<LookGrid> look_grids;  // by op
+    TaskRequests requests;             // asynchronous ones
+    std::vector<uint64_t> spawns;      // ops of kind spawn that start a task, ascending
+    TaskId spawner = 0;                // task whose spawn op starts this one; 0: starts with its process
     uint64_t spawn_op = 0;
     int64_t spawn_begin = 0;     // ns, recorded begin of that op
     uint64_t lock_waits = 0;     // in the recording
