@@ -254,8 +254,13 @@ def interval_lines(cells):
     return lines
 
 
+def is_job(cell):
+    """Neither a program that was not written for reprise nor a benchmark of requests."""
+    return cell["group"] != "programs" and not cell["group"].startswith("requests")
+
+
 def accuracy_lines(data):
-    cells = [cell for run in data["runs"] for cell in run["cells"] if cell["group"] != "programs"]
+    cells = [cell for run in data["runs"] for cell in run["cells"] if is_job(cell)]
     lines = []
     if cells:
         lines = [f"Training jobs and loaders: {sum(cell['met'] for cell in cells)} of {len(cells)} comparisons within their goal (others bold), "
@@ -283,7 +288,7 @@ def merge_run(data, run):
 
 
 def headline_lines(accuracy, benchmarks):
-    jobs = [cell for run in accuracy["runs"] for cell in run["cells"] if cell["group"] != "programs" and cell["judge"] == "span" and cell["error"] is not None]
+    jobs = [cell for run in accuracy["runs"] for cell in run["cells"] if is_job(cell) and cell["judge"] == "span" and cell["error"] is not None]
     programs = [cell for run in accuracy["runs"] for cell in run["cells"] if cell["group"] == "programs"]
     bound = [cell for cell in programs if cell["cell"].endswith(" to xfs-50")]
     own = next((run["itself"] for run in accuracy["runs"] if "itself" in run), None)
@@ -314,15 +319,16 @@ text { fill: #e6edf3 } .dim { fill: #9198a1 } .back { fill: #0d1117 } .grid { st
 LEFT, MIDDLE, RIGHT, WIDTH, ROW, TOP_ROW, NEAR = 300, 640, 664, 960, 19, 66, 15
 
 
-def charted(data):
+def charted(data, requests=False):
     """Comparisons of seconds; of the many of the programs those where something was stated."""
     return [cell for run in data["runs"] for cell in run["cells"]
-            if cell["judge"] == "span" and cell["error"] is not None and (cell["group"] != "programs" or "interval" in cell)]
+            if cell["judge"] == "span" and cell["error"] is not None and cell["group"].startswith("requests") == requests
+            and (cell["group"] != "programs" or "interval" in cell)]
 
 
-def chart(data):
+def chart(data, requests=False):
     """Recorded, real and replayed seconds of every job, one row each, and how well the replay and its stated interval hit."""
-    cells = charted(data)
+    cells = charted(data, requests)
     groups = [group for group in GROUPS if any(cell["group"] == group for cell in cells)]
     most = max(cell[key].get("most", cell[key]["median"]) for cell in cells for key in ("recorded", "real", "replayed"))
     step = next(step for step in (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500) if most / step <= 8)
@@ -452,6 +458,8 @@ def pages():
     found = {}
     for path, name, lines in parts:
         found[path] = between(found.get(path) or (TOP / path).read_text(encoding="utf-8"), name, lines, path)
+    if charted(accuracy, requests=True):
+        found["docs/accuracy-requests.svg"] = chart(accuracy, requests=True)
     return found | {"docs/accuracy.svg": chart(accuracy)}
 
 

@@ -116,8 +116,10 @@ def documented(found, facts, rows, arguments):
     """A run as docs/data/accuracy.json keeps it; scripts/docs_tables.py renders it."""
     shares = [share for row in rows for share in row["stolen"]]
     words = [word for word in sys.argv[1:] if word not in ("--write-docs", "--fresh", "--force")]
+    own_places = ("--out", "--dir", "--bin", "--lock", "--keep")
+    words = [word for before, word in zip(["", *words], words) if word not in own_places and before not in own_places]
     run = {"date": datetime.date.today().isoformat(),
-           "machine": f"{facts['cpus']} x {facts['cpu']}, {facts['memory_gib']} GiB, Linux {facts['kernel']}",
+           "machine": f"{facts['cpus']} x {facts['cpu']}, {facts['memory_gib']} GiB, Linux {facts['kernel'].split('-')[0]}",
            "command": shlex.join(["tests/bench/accuracy/run.sh", *words]),
            "steal_percent": {"median": round(100 * statistics.median(shares), 1), "most": round(100 * max(shares), 1), "repeat_above": arguments.calm}}
     if own := sorted(abs(cell["itself_percent"]) for cell in found if cell["itself_percent"] is not None):
