@@ -93,7 +93,9 @@ Bytes bytes_of(const std::filesystem::path& path) {
 ByteSource pieces(const Bytes& bytes, size_t most) {
     return [&bytes, most, at = size_t{0}](std::span<uint8_t> into) mutable {
         const size_t n = std::min({most, into.size(), bytes.size() - at});
-        std::memcpy(into.data(), bytes.data() + at, n);
+        if (n != 0) {
+            std::memcpy(into.data(), bytes.data() + at, n);
+        }
         at += n;
         return n;
     };

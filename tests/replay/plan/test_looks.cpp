@@ -83,6 +83,8 @@ TEST_CASE("looks: sleeps until another task has written or made what is looked a
     for (const double faster : {0.25, 1.0, 4.0}) {
         PredictOptions options;
         options.storage.read = {{4096, 0}};
+        options.storage.read_bytes_per_s = options.storage.write_bytes_per_s = options.storage.cached_bytes_per_s =
+            1e15;
         options.speeds.cpu = faster;
         options.filter = OpFilter::all();
         const double here = static_cast<double>(predict(log, options).elapsed_ns) / kMs;
