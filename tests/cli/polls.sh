@@ -86,7 +86,7 @@ while [ ! -e made ]; do sleep 0.04; done
 EOF
 for kind in bytes rename time listing name nobody shell; do
     mkdir -p "job-$kind"
-    command=(python3 ../handover.py $kind)
+    command=(python3 ../handover.py "$kind")
     [[ $kind != shell ]] || command=(sh ../handover.sh)
     (cd "job-$kind" && exec "$REPRISE" capture -q -o log.oplog -- "${command[@]}")
     count=$(joined "job-$kind/log.oplog")
