@@ -58,13 +58,11 @@ static __always_inline void seed_call(struct task_struct* task) {
         return;
     }
     struct pt_regs* user = (struct pt_regs*)bpf_task_pt_regs(task);
-    unsigned long nr = 0;
-    if (!user || bpf_probe_read_kernel(&nr, sizeof nr, &user->orig_ax) || nr >= CALL_LIMIT ||
-        !rules[nr & (CALL_LIMIT - 1)].kind) {
+    if (!user || !is_recorded_call(user)) {
         return;
     }
     const __u64 now = bpf_ktime_get_ns();
-    state->nr = state->off_nr = nr;
+    state->nr = state->off_nr = user->orig_ax;
     state->off = now;
     state->off_state = kernel_state & TASK_UNINTERRUPTIBLE ? RAW_OFF_UNINTERRUPTIBLE : RAW_OFF_SLEEPING;
     state->enter = now;

@@ -9,7 +9,6 @@
 
 #define NR_EXIT_GROUP 231
 #define TASK_INTERRUPTIBLE 1
-#define TASK_INTERRUPTIBLE 1
 #define TASK_UNINTERRUPTIBLE 2
 
 static __always_inline struct task_state* follow(struct task_struct* task) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "formats/oplog/header_facts.h"
 
+#include <sys/sysmacros.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -79,6 +81,10 @@ uint64_t unreadable_facts(const Header& header) {
         const auto text = header_facts::find(header, row.key);
         return text && !header_facts::valid(row.type, *text);
     }));
+}
+
+std::string device_name(uint64_t device) {
+    return std::to_string(gnu_dev_major(device)) + ":" + std::to_string(gnu_dev_minor(device));
 }
 
 }  // namespace reprise

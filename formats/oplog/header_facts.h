@@ -86,4 +86,7 @@ inline bool times_are_computed(const Header& header) {
     return header.source == "generate" || read_fact(header, fact::scale).has_value();
 }
 
+/// "254:0": the device of a file, as the facts that are by device number name it.
+std::string device_name(uint64_t device);
+
 }  // namespace reprise

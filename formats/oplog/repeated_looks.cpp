@@ -12,7 +12,6 @@
 namespace reprise {
 namespace {
 
-constexpr size_t kMostLookOps = 16;                      // of a look
 constexpr int64_t kMostLookRead = 64 << 10;              // bytes, by one call of it
 constexpr int64_t kMostLookTime = 1'000'000;             // ns, of computing beside a look; or a tenth of the sleep
 constexpr int64_t kLongestLookSleep = int64_t{1} << 42;  // ns, an hour; malformed logs have longer ones
@@ -36,11 +35,6 @@ bool is_look(const OpBlock& block, size_t i) {
         case OpKind::ioctl: return true;
         default: return false;
     }
-}
-
-uint64_t mixed(uint64_t hash, uint64_t value) {
-    hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
-    return hash * 0xff51afd7ed558ccdu;
 }
 
 }  // namespace
@@ -83,52 +77,56 @@ void RepeatedLooks::see(const OpBlock& block, size_t i) {
     const HandleId handle = block.handle[i];
     const FileId file =
         block.file[i] == 0 && handle < tables_.handles.size() ? tables_.handles[handle].file : block.file[i];
-    const uint64_t path = file < tables_.files.size() ? tables_.files[file].path : 0;
-    if (calls_.size() == 2 * kMostLookOps) {
-        // Those in the middle belong to neither look.
-        calls_.erase(calls_.begin() + kMostLookOps);
-        opened_.clear();
-    }
+    const StringId path = file < tables_.files.size() ? tables_.files[file].path : 0;
     if (kind == OpKind::open && block.result[i] >= 0) {
-        opened_.push_back(handle);
+        opened_[opens_++ % kMostLookOps] = handle;
     }
     // Who opens the file each time reads as far as it goes.
-    const bool anywhere = std::find(opened_.begin(), opened_.end(), handle) != opened_.end();
-    calls_.push_back({op, mixed(mixed(block.kind[i], path), anywhere ? 0 : static_cast<uint64_t>(block.offset[i]))});
+    const bool anywhere = handle != 0 && std::find(opened_.begin(), opened_.end(), handle) != opened_.end();
+    const Call call{op, kind, path, anywhere ? 0 : block.offset[i]};
+    if (asleep_ && calls_ < kMostLookOps) {
+        after_[calls_] = call;
+    }
+    recent_[calls_++ % kMostLookOps] = call;
 }
 
 void RepeatedLooks::works() {
     end_look();
-    calls_.clear();
-    opened_.clear();
+    forget();
     only_looks_ = false;
+}
+
+void RepeatedLooks::forget() {
+    calls_ = opens_ = 0;
+    opened_ = {};
+    computed_ = 0;
 }
 
 void RepeatedLooks::slept(uint64_t op, int64_t ns, TaskId child) {
     end_look();
-    before_.assign(calls_.size() > kMostLookOps ? calls_.end() - kMostLookOps : calls_.begin(), calls_.end());
-    current_ = {op, child, ns, 0, 0, 0, only_looks_ && calls_.size() <= kMostLookOps};
+    before_calls_ = std::min(calls_, kMostLookOps);
+    for (size_t i = 0; i < before_calls_; ++i) {
+        before_[i] = recent_[(calls_ - before_calls_ + i) % kMostLookOps];
+    }
+    current_ = {op, child, ns, 0, 0, 0, only_looks_ && calls_ <= kMostLookOps};
     asleep_ = true;
     only_looks_ = true;
-    calls_.clear();
-    opened_.clear();
-    computed_ = 0;
+    forget();
 }
 
 /// What came after the last sleep is compared with what came before it.
 void RepeatedLooks::end_look() {
-    if (!std::exchange(asleep_, false) || calls_.empty()) {
+    if (!std::exchange(asleep_, false)) {
         return;
     }
-    const auto same = [](const Call& a, const Call& b) { return a.what == b.what; };
-    for (size_t n = std::min({before_.size(), calls_.size(), kMostLookOps}); n > 0; --n) {
-        const auto from = before_.end() - static_cast<std::ptrdiff_t>(n);
-        if (std::equal(from, before_.end(), calls_.begin(), same)) {
-            current_.since = before_.back().op + 1;
-            current_.first = calls_.front().op;
-            current_.last = calls_[n - 1].op;
+    for (size_t n = std::min(before_calls_, calls_); n > 0; --n) {
+        const Call* const from = &before_[before_calls_ - n];
+        if (std::equal(from, from + n, after_.begin())) {
+            current_.since = before_[before_calls_ - 1].op + 1;
+            current_.first = after_.front().op;
+            current_.last = after_[n - 1].op;
             of_task_.sleeps.push_back(current_);
-            of_task_.repeated.emplace_back(from->op, before_.back().op);
+            of_task_.repeated.emplace_back(from->op, before_[before_calls_ - 1].op);
             return;
         }
     }
@@ -175,12 +173,10 @@ void LooksOfTask::drop_other_children(const LogReader& log, const OpSelector& ke
 
 LooksOfTask RepeatedLooks::take() {
     end_look();
-    calls_.clear();
-    opened_.clear();
-    before_.clear();
+    forget();
+    before_calls_ = 0;
     current_ = {};
     child_ = 0;
-    computed_ = 0;
     only_looks_ = true;
     return std::exchange(of_task_, {});
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -56,23 +57,33 @@ public:
     LooksOfTask take();
 
 private:
+    static constexpr size_t kMostLookOps = 16;  // of a look
     struct Call {
         uint64_t op = 0;
-        uint64_t what = 0;  // hash of kind, path and offset
+        OpKind kind = OpKind::compute;
+        StringId path = 0;
+        int64_t offset = 0;
+        /// The same call once more.
+        bool operator==(const Call& other) const {
+            return kind == other.kind && path == other.path && offset == other.offset;
+        }
     };
+    using Calls = std::array<Call, kMostLookOps>;
     void slept(uint64_t op, int64_t ns, TaskId child = 0);
     void works();
+    void forget();
     void end_look();
 
     const Tables& tables_;
     LooksOfTask of_task_;
-    std::vector<Call> calls_;       // looks since the last sleep or other op: the first and the last of them
-    std::vector<HandleId> opened_;  // since then
+    Calls before_, after_, recent_;                // the last before the last sleep, the first and the last after it
+    size_t before_calls_ = 0;                      // of `before_`
+    size_t calls_ = 0, opens_ = 0;                 // looks since the last sleep or other op; opens among them
+    std::array<HandleId, kMostLookOps> opened_{};  // by the last of those
     bool only_looks_ = true, asleep_ = false;
-    TaskId child_ = 0;          // made last
-    int64_t computed_ = 0;      // ns, since the last call or sleep
-    LookSleep current_;         // the last sleep
-    std::vector<Call> before_;  // it
+    TaskId child_ = 0;      // made last
+    int64_t computed_ = 0;  // ns, since the last call or sleep
+    LookSleep current_;     // the last sleep
 };
 
 }  // namespace reprise

@@ -149,8 +149,8 @@ struct raw_fd {
 #define RAW_FD_URING 16u
 #define RAW_FD_MEMFD 32u   /* shmem file without a path (memfd_create) */
 #define RAW_FD_CACHED 64u  /* a regular file, just opened or seeded: peer_or_pages are its pages in the page cache */
-#define RAW_FD_TMPFS 256u  /* the file lies in memory: on a tmpfs, or a memfd */
 #define RAW_FD_SPARSE 128u /* with RAW_FD_CACHED: its blocks and those pages are fewer than its size needs */
+#define RAW_FD_TMPFS 256u  /* the file lies in memory: on a tmpfs, or a memfd */
 
 struct raw_stat { /* device as in raw_fd */
     raw_u64 device, inode, size;

@@ -170,6 +170,10 @@ int open_instance(const Plan& plan, int root, bool read_only, HandleId handle) {
         flags = (flags & ~int64_t{O_ACCMODE}) | O_RDWR;
     }
     const auto fd = static_cast<int>(open_inside(root, plan.paths[row.file].relative, flags, 0));
+    if (fd >= 0 && is_device(fd)) {
+        close(fd);
+        return -ENODEV;
+    }
     if (fd >= 0 && use != plan.inherited.end() && use->second.position > 0) {
         lseek(fd, use->second.position, SEEK_SET);
     }
@@ -195,13 +199,9 @@ int WorkerState::open_again(HandleId handle) {
         descriptors.set_absent(handle, LeftOut::not_permitted);
         return descriptors.get(handle);
     }
-    if (fd < 0) {
-        return DescriptorTable::kUnknown;
-    }
-    if (is_device(fd)) {
-        close(fd);
+    if (fd == -ENODEV) {
         descriptors.set_absent(handle, LeftOut::device_node);
-    } else {
+    } else if (fd >= 0) {
         adopt(handle, fd);
     }
     return descriptors.get(handle);

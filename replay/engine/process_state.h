@@ -56,7 +56,8 @@ struct AccessState {
     std::unordered_map<HandleId, Mapped> mapped;   // of instances whose reads are touches
 };
 
-/// Opens the file of an instance that was open before the recording began, at its position. Descriptor or -errno.
+/// Opens the file of an instance that was open before the recording began, at its position. Descriptor or -errno, of a
+/// device ENODEV.
 int open_instance(const Plan& plan, int root, bool read_only, HandleId handle);
 
 struct WorkerState {

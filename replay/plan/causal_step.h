@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -250,21 +251,28 @@ private:
         }
         constexpr double kOfChild = 5e6;  // ns, to start and to end
         constexpr double kNearly = 0.01;  // of a sleep
+        constexpr double kGrows = 1.2;    // sleeps that back off
         const double at_once = kOfChild * static_cast<double>(grid.children);
+        const double since = static_cast<double>(due_) - static_cast<double>(looks_since_);
         double point = 0, sleep = 0, growth = 1;
-        const auto since = static_cast<double>(due_ - looks_since_);
-        for (size_t k = 0; k < kMostLooks; ++k) {
+        for (size_t k = 0; since > point + (k == 0 ? at_once : kNearly * sleep); ++k) {
             const double before = sleep;
-            sleep = k < grid.sleeps.size() ? static_cast<double>(grid.sleeps[k]) * speeds_.time_scale : sleep * growth;
             if (k < grid.sleeps.size()) {
+                sleep = static_cast<double>(grid.sleeps[k]) * speeds_.time_scale;
                 growth = before > 0 && sleep >= kGrows * before ? sleep / before : 1;
+            } else if (growth == 1 && sleep >= 1) {
+                point += sleep * std::ceil((since - point) / sleep - kNearly);
+                break;
+            } else {
+                sleep *= growth;
             }
-            if (since <= point + (k == 0 ? at_once : kNearly * sleep) || sleep < 1) {
-                return std::max(due_, looks_since_ + static_cast<int64_t>(point));
+            if (sleep < 1) {
+                return due_;
             }
             point += sleep;
         }
-        return due_;
+        constexpr double kMost = 4e18;
+        return std::max(due_, looks_since_ + static_cast<int64_t>(std::min(point, kMost)));
     }
 
     /// By how much a wait that ends with a timer is longer than recorded.
@@ -336,8 +344,6 @@ private:
     TimingNoise noise_;
     bool generated_, of_run_, untimed_;
     bool untimed_call_ = false;
-    static constexpr size_t kMostLooks = 1 << 20;
-    static constexpr double kGrows = 1.2;  // sleeps that back off
     size_t next_grid_ = 0;
     bool looking_ = false;     // it is among the ops of that grid
     int64_t looks_since_ = 0;  // since then

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "replay/plan/file_systems.h"
 
-#include <sys/sysmacros.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -63,10 +61,6 @@ nlohmann::json object_of(const std::optional<std::string>& text) {
     return json.is_object() ? json : nlohmann::json::object();
 }
 
-std::string name_of(uint64_t device) {
-    return std::to_string(gnu_dev_major(device)) + ":" + std::to_string(gnu_dev_minor(device));
-}
-
 }  // namespace
 
 RecordedFileSystems::RecordedFileSystems(const Header& header) {
@@ -82,10 +76,10 @@ RecordedFileSystems::RecordedFileSystems(const Header& header) {
     }
 }
 
-bool RecordedFileSystems::is_counted(uint64_t device) const { return !uncounted_.contains(name_of(device)); }
+bool RecordedFileSystems::is_counted(uint64_t device) const { return !uncounted_.contains(device_name(device)); }
 
 std::string_view RecordedFileSystems::type(uint64_t device) const {
-    const auto found = types_.find(name_of(device));
+    const auto found = types_.find(device_name(device));
     return found == types_.end() ? std::string_view() : found->second;
 }
 

@@ -299,7 +299,10 @@ private:
         }
         if (!plan_.inherited.empty()) {
             if (const auto found = plan_.inherited.find(block_.handle[i]); found != plan_.inherited.end()) {
-                found->second.users.insert(task.process);
+                if (std::vector<ProcessId>& users = found->second.users;
+                    users.empty() || users.back() != task.process) {
+                    users.push_back(task.process);
+                }
                 use_inherited(found->second, kind, row, i);
                 inherited_descriptors(found->second, kind, row, i);
             }

@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -127,7 +126,7 @@ struct InheritedUse {
         bool made = false;
     };
     std::map<int32_t, FirstSeen> descriptors;
-    std::set<ProcessId> users;
+    std::vector<ProcessId> users;  // once for each run of ops of one process
     bool shared = false;  // by processes of which none here is forked after one that opens it: they have one position
 };
 

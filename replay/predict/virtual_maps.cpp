@@ -117,7 +117,7 @@ int64_t VirtualCalls::advise(VirtualCall& call, const OpBlock& b, size_t i, int6
         storage_.prefetch(data_.of(file), b.handle[i], b.offset[i], bytes == 0 ? kMostBytes : bytes, size_of(file),
                           now);
     } else if (b.arg[i] == POSIX_FADV_DONTNEED) {
-        const bool to_end = bytes == 0 || bytes >= size_of(file) - b.offset[i];
+        const bool to_end = bytes == 0 || bytes >= size_of(file) - std::max<int64_t>(b.offset[i], 0);
         drop(file, b.offset[i], to_end ? kMostBytes : bytes, now);
     } else {
         storage_.set_reading(b.handle[i], static_cast<int>(b.arg[i]));

@@ -60,8 +60,9 @@ void VirtualPages::add(int64_t from, int64_t to, int64_t there, int64_t now) {
     coming_[from] = {to, there};
 }
 
-void VirtualPages::remove(int64_t page, uint64_t mask) {
-    Chunk& in = chunk(page);
+void VirtualPages::remove(int64_t page, uint64_t mask) { remove(chunk(page), page, mask); }
+
+void VirtualPages::remove(Chunk& in, int64_t page, uint64_t mask) {
     for (Bits Chunk::*const bits : {&Chunk::present, &Chunk::marked, &Chunk::large}) {
         (in.*bits)[word_of(page, kChunk)] &= ~(mask << (page % 64));
     }
@@ -69,20 +70,29 @@ void VirtualPages::remove(int64_t page, uint64_t mask) {
 
 std::vector<std::pair<int64_t, int64_t>> VirtualPages::drop(int64_t from, int64_t to, int64_t now) {
     std::vector<std::pair<int64_t, int64_t>> gone;
-    for (auto& [number, in] : chunks_) {
+    const auto drop_of = [&](int64_t number, Chunk& in) {
         const int64_t end = std::min(to, (number + 1) * kChunk);
         for (int64_t page = std::max(from, number * kChunk); page < end; ++page) {
             if ((in.present[word_of(page, kChunk)] & bit_of(page)) == 0 || there(page, now) > now) {
                 continue;
             }
-            for (Bits Chunk::*const bits : {&Chunk::present, &Chunk::marked, &Chunk::large}) {
-                (in.*bits)[word_of(page, kChunk)] &= ~bit_of(page);
-            }
+            remove(in, page, 1);
             if (!gone.empty() && gone.back().second == page) {
                 ++gone.back().second;
             } else {
                 gone.emplace_back(page, page + 1);
             }
+        }
+    };
+    if (const int64_t first = from / kChunk, last = to / kChunk; last - first < static_cast<int64_t>(chunks_.size())) {
+        for (int64_t number = first; number <= last; ++number) {
+            if (const auto found = chunks_.find(number); found != chunks_.end()) {
+                drop_of(number, found->second);
+            }
+        }
+    } else {
+        for (auto& [number, in] : chunks_) {
+            drop_of(number, in);
         }
     }
     return gone;

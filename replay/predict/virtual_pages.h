@@ -61,6 +61,7 @@ private:
     };
     bool bit(int64_t page, Bits Chunk::*bits) const;
     Chunk& chunk(int64_t page);
+    static void remove(Chunk& in, int64_t page, uint64_t mask);
 
     std::unordered_map<int64_t, Chunk> chunks_;
     mutable const Chunk* last_ = nullptr;  // found last; nodes of the map stay where they are

@@ -69,11 +69,10 @@ void VirtualStorage::forget(FileId file) {
 
 void VirtualStorage::drop_cached(FileId file, int64_t offset, int64_t bytes, int64_t now) {
     const auto found = cached_.find(file);
-    int64_t end = 0;
-    if (write_back_.sync(file, now) > now || found == cached_.end() || offset < 0 ||
-        __builtin_add_overflow(offset, bytes, &end)) {
+    if (write_back_.sync(file, now) > now || found == cached_.end() || offset < 0 || offset >= kMostOffset) {
         return;
     }
+    const int64_t end = offset + std::min(bytes, kMostOffset);
     for (const auto& [from, to] : found->second.drop(pages_of(offset), end / kPageBytes, now)) {
         dropped_bytes += static_cast<uint64_t>((to - from) * kPageBytes);
         if (room_) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "replay/prepare/cache_plan.h"
 
-#include <sys/sysmacros.h>
-
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -317,7 +315,7 @@ private:
     /// Of a file with page faults, how far the recording read around them (RecordedCache::fault_reach).
     int64_t fault_reach(FileId file, uint64_t touched, uint64_t around) const {
         const uint64_t device = recording_.tables().files[file].device;
-        const std::string name = std::to_string(gnu_dev_major(device)) + ":" + std::to_string(gnu_dev_minor(device));
+        const std::string name = device_name(device);
         if (read_ahead_.is_object() && read_ahead_.contains(name) && read_ahead_[name].is_number_unsigned()) {
             return static_cast<int64_t>(
                 std::min(read_ahead_[name].get<uint64_t>(), static_cast<uint64_t>(kMostFaultReach)));

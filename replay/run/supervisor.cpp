@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -97,7 +96,7 @@ private:
     int before_ = 0;
 };
 
-/// Instances that several of the workers have, open while those are forked. A device is none: each finds that out.
+/// Instances that several of the workers have, open while those are forked.
 class SharedInstances {
 public:
     explicit SharedInstances(WorkerSetup& setup) : setup_(setup) {
@@ -110,11 +109,8 @@ public:
                 continue;
             }
             const int fd = open_instance(*setup.plan, setup.root, setup.read_only, handle);
-            if (struct stat what{};
-                fd >= 0 && fstat(fd, &what) == 0 && !S_ISCHR(what.st_mode) && !S_ISBLK(what.st_mode)) {
+            if (fd >= 0) {
                 setup_.instances.emplace_back(handle, fd);
-            } else if (fd >= 0) {
-                close(fd);
             }
         }
     }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "formats/assemble/recording/recording.h"
 
-#include <sys/sysmacros.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -160,7 +158,7 @@ void add_memory(Header& header, const std::set<uint64_t>& devices) {
     }
     const size_t known = types.size();
     for (const uint64_t device : devices) {
-        types.emplace(std::to_string(gnu_dev_major(device)) + ":" + std::to_string(gnu_dev_minor(device)), "tmpfs");
+        types.emplace(device_name(device), "tmpfs");
     }
     if (types.size() != known) {
         write_fact(header, fact::file_systems, types.dump());
