@@ -107,7 +107,8 @@ int run(const po::variables_map& values) {
         put_json(values, {{"ops", result.ops}, {"names", result.names}, {"output", printable(output)}});
     }
     if (!json_alone(values) && !quiet()) {
-        std::cerr << counted(result.names, "name") << " replaced in a log of " << counted(result.ops, "op") << '\n';
+        std::cout << printable(output) << ": " << counted(result.names, "name") << " replaced in a log of "
+                  << counted(result.ops, "op") << '\n';
     }
     return 0;
 }

@@ -5,7 +5,8 @@
 source "$(dirname "$0")/lib.bash"
 log=$REPRISE_SOURCE_DIR/examples/recorded/resnet.oplog
 run 0 "$REPRISE" anonymize "$log" -o "$tmp/a.oplog"
-contains "$err" "names replaced in a log of"
+contains "$out" "$tmp/a.oplog: "
+contains "$out" "names replaced in a log of"
 run 0 "$REPRISE" dump --tables "$tmp/a.oplog"
 for name in train_resnet class_0 image_0 dist-packages/torch pymp /data/job; do
     lacks "$out" "$name"
