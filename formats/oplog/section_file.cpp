@@ -29,7 +29,7 @@ SectionFile::SectionFile(std::filesystem::path path) : path_(std::move(path)), p
         unfinished_ = fd_.valid() ? unfinished_file(partial_) : UndoneAtEnd();
     }
     if (!fd_.valid() && errno == EBUSY) {
-        throw machine_error(partial_.string() + " is being written by another reprise",
+        throw machine_error(path_.string() + " is being written by another reprise",
                             "wait until that is done, or choose another file");
     }
     if (!fd_.valid()) {
@@ -46,7 +46,7 @@ SectionFile::SectionFile(std::filesystem::path path) : path_(std::move(path)), p
 
 void SectionFile::fail(const char* what, const char* todo) const {
     const int error = errno;
-    throw machine_error(partial_.string() + ": " + what + ": " + reason(error), remedy(error, todo));
+    throw machine_error(path_.string() + ": " + what + ": " + reason(error), remedy(error, todo));
 }
 
 void SectionFile::write(ByteView bytes) {

@@ -54,15 +54,15 @@ private:
 
 Error cannot_write(const std::string& file) {
     const int error = errno ? errno : EIO;
-    return machine_error("cannot write " + escape_line(file) + ": " + reason(error),
+    return machine_error("cannot write " + (file == "-" ? "standard output" : escape_line(file)) + ": " + reason(error),
                          remedy(error, "check that the folder exists and is writable"));
 }
 
 }  // namespace
 
 struct TextOutput::Sink {
-    std::string name;      // for messages
-    bool renames = false;  // `name` is a .partial file that finish() renames
+    std::string name;  // of what is written: while `renames`, a .partial file that finish() renames
+    bool renames = false;
     std::FILE* file = nullptr;
     UndoneAtEnd unfinished;
     std::unique_ptr<Packer> packer;  // where the output is compressed
@@ -70,7 +70,6 @@ struct TextOutput::Sink {
 
 TextOutput::TextOutput(std::filesystem::path path) : path_(std::move(path)), sink_(std::make_unique<Sink>()) {
     if (path_ == "-") {
-        sink_->name = "standard output";
         sink_->file = stdout;
         return;
     }
@@ -98,7 +97,7 @@ TextOutput::TextOutput(std::filesystem::path path) : path_(std::move(path)), sin
         sink_->file = std::fopen(sink_->name.c_str(), "wbe");
     }
     if (!sink_->file) {
-        throw cannot_write(sink_->name);
+        throw cannot_write(path_.string());
     }
     if (path_.extension() == ".gz") {
         sink_->packer = std::make_unique<Packer>();
@@ -120,7 +119,7 @@ void TextOutput::write_out(bool last) {
         return std::fwrite(bytes.data(), 1, bytes.size(), sink_->file) == bytes.size();
     };
     if (!(sink_->packer ? sink_->packer->add(text, last, write) : write(text))) {
-        throw cannot_write(sink_->name);
+        throw cannot_write(path_.string());
     }
     text.clear();
 }
@@ -131,7 +130,7 @@ void TextOutput::finish() {
     const bool done = sink_->file == stdout ? std::fflush(stdout) == 0 : std::fclose(sink_->file) == 0;
     sink_->file = nullptr;
     if (!done) {
-        throw cannot_write(sink_->name);
+        throw cannot_write(path_.string());
     }
     if (!sink_->renames) {
         return;

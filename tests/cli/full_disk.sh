@@ -26,7 +26,7 @@ lost() {
     shift 2
     run 4 "$@" -o "full/$name.oplog" --json="$name.json"
     equal "$(head -c 15 "$out")" "LOG NOT WRITTEN"
-    contains <(head -n 1 "$out") "LOG NOT WRITTEN: full/$name.oplog.partial: cannot be written: No space left on device"
+    contains <(head -n 1 "$out") "LOG NOT WRITTEN: full/$name.oplog: cannot be written: No space left on device"
     contains "$out" "another file system"
     contains "$out" "$word"
     contains "$name.json" '"output_lost": "full/'"$name"
@@ -36,7 +36,7 @@ lost replay "time  " "$REPRISE" replay -q job.oplog --root root --pace afap
 lost predict "predicted " "$REPRISE" predict -q job.oplog --storage model.json
 # In a series, too; and where there is space, there is a log.
 run 4 "$REPRISE" replay -q job.oplog --root root --pace afap --runs 3 -o full/series.oplog
-contains <(head -n 1 "$out") "LOG NOT WRITTEN: full/series.1.oplog.partial"
+contains <(head -n 1 "$out") "LOG NOT WRITTEN: full/series.1.oplog:"
 equal "$(ls full)" ""
 run "0 1" "$REPRISE" replay -q job.oplog --root root --pace afap -o there.oplog --json
 lacks "$out" output_lost
@@ -46,7 +46,7 @@ recorded=$REPRISE_SOURCE_DIR/examples/recorded/resnet.oplog
 for words in "scale --scale 2" anonymize; do
     read -ra made <<<"$words"
     run 4 "$REPRISE" "${made[@]}" -q "$recorded" -o full/made.oplog
-    contains <(head -n 1 "$err") "full/made.oplog.partial: cannot be written: No space left on device"
+    contains <(head -n 1 "$err") "full/made.oplog: cannot be written: No space left on device"
     equal "$(ls full)" ""
 done
 finish

@@ -168,7 +168,7 @@ printf '[r]\nrw=randread\nsize=40g\n' >long.ini
 first=$!
 for _ in $(seq 100); do [[ -s twice.oplog.partial ]] && break; sleep 0.02; done
 run 4 "$REPRISE" generate -q long.ini -o twice.oplog -f
-contains "$err" "twice.oplog.partial is being written by another reprise"
+contains "$err" "twice.oplog is being written by another reprise"
 wait "$first" || fail "the first of two writers ended with $?"
 if [[ $(id -u) == 0 ]] && mkdir full && mount -t tmpfs -o size=256k tmpfs full 2>/dev/null; then
     run 4 "$REPRISE" generate long.ini -o full/x.oplog

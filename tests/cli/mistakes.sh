@@ -479,7 +479,7 @@ limited() {
     echo "fio version 3 iolog"
     for i in $(seq 400); do printf '%d /d/%x add\n%d /d/%x open\n' "$i" "$((i * 7919 * RANDOM))" "$i" "$((i * 104729 * RANDOM))"; done
 } >names.log
-mistake 4 "z.oplog.partial: cannot be written: file size limit (ulimit -f)" limited "-f 1" "$REPRISE" import names.log -o z.oplog
+mistake 4 "z.oplog: cannot be written: file size limit (ulimit -f)" limited "-f 1" "$REPRISE" import names.log -o z.oplog
 contains "$err" "ulimit -f unlimited"
 [[ ! -e z.oplog.partial ]] || fail "a .partial file is left"
 mistake 4 "file size limit (ulimit -f)" limited "-f 1" "$REPRISE" prepare -q job.oplog --root small
