@@ -45,7 +45,7 @@ struct KeyHash {
 
 struct Row {
     Key key;
-    int64_t result = 0, arg = 0;
+    int64_t result = 0, detail = 0;  // see result_detail()
     uint64_t number = 0;
     uint32_t request = 0;
 };
@@ -140,7 +140,7 @@ private:
                                                                    : 0;
         return {{op.kind, path(tables.file_of(op)), path(second), op.offset, op.size},
                 op.result,
-                op.arg,
+                result_detail(op.kind, op.arg, op.flags),
                 number,
                 op.request};
     }
@@ -225,8 +225,9 @@ private:
             }
             return;
         }
-        const ResultMatch match = a.key.kind == OpKind::getdents ? listings_.match(a.key.path, a.result, b.result)
-                                                                 : match_results(a.key.kind, a.arg, a.result, b.result);
+        const ResultMatch match = a.key.kind == OpKind::getdents
+                                      ? listings_.match(a.key.path, a.result, b.result)
+                                      : match_results(a.key.kind, a.detail, a.result, b.result);
         polled_.see(a.key.path, a.key.kind, a.key.offset, a.result);
         switch (match) {
             case ResultMatch::same: return;

@@ -2,6 +2,7 @@
 #include "formats/oplog/result_rule.h"
 
 #include <algorithm>
+#include <cerrno>
 
 namespace reprise {
 namespace {
@@ -89,13 +90,22 @@ ResultRule rule_of(OpKind kind, int64_t arg) {
     return ResultRule::exact;
 }
 
+bool may_not_wait(OpKind kind, int64_t detail) {
+    constexpr int64_t kNoWait = 8;  // RWF_NOWAIT
+    return result_detail(kind, 0, detail) == detail && (detail & kNoWait) != 0;
+}
+
 }  // namespace
 
-ResultMatch match_results(OpKind kind, int64_t arg, int64_t recorded, int64_t run) {
+ResultMatch match_results(OpKind kind, int64_t detail, int64_t recorded, int64_t run) {
     if (recorded == run) {
         return ResultMatch::same;
     }
-    switch (rule_of(kind, arg)) {
+    const auto in_time = [](int64_t result) { return result >= 0 || result == -EAGAIN; };
+    if (may_not_wait(kind, detail) && in_time(recorded) && in_time(run)) {
+        return ResultMatch::known;
+    }
+    switch (rule_of(kind, detail)) {
         case ResultRule::ignore: return ResultMatch::same;
         case ResultRule::success:
             return is_error(recorded) || is_error(run) ? ResultMatch::differs : ResultMatch::known;

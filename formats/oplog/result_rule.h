@@ -20,10 +20,18 @@ enum class ResultMatch {
     differs,
 };
 
-/// `arg` of the op; the results are the call's, or -errno. Errors must be equal. Where both succeeded, the numbers must
-/// be equal, too, if they are the program's own: bytes moved, positions. Ops that perform no I/O (Trait::io) have no
-/// result of their own, and always agree.
-ResultMatch match_results(OpKind kind, int64_t arg, int64_t recorded, int64_t run);
+/// What of an op says how its results compare: `arg`, of vectored calls `flags`.
+constexpr int64_t result_detail(OpKind kind, int64_t arg, int64_t flags) {
+    const bool vectored =
+        kind == OpKind::readv || kind == OpKind::preadv || kind == OpKind::writev || kind == OpKind::pwritev;
+    return vectored ? flags : arg;
+}
+
+/// `detail`: see result_detail(); the results are the call's, or -errno. Errors must be equal. Where both succeeded,
+/// the numbers must be equal, too, if they are the program's own: bytes moved, positions. Ops that perform no I/O
+/// (Trait::io) have no result of their own, and always agree. What a call moves that may not wait (RWF_NOWAIT) is a
+/// matter of timing.
+ResultMatch match_results(OpKind kind, int64_t detail, int64_t recorded, int64_t run);
 
 /// Results of getdents, in the order of the ops. How a listing is spread over its calls depends on the file system; one
 /// that has returned less than half of the recorded bytes by then has fewer names.

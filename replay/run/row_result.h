@@ -37,8 +37,10 @@ struct RowResult {
 /// Whether the op has another result than in the recording. `listings`: of the run so far. `looks`: of the op's task.
 inline bool result_differs(OpKind kind, const OpBlock& block, size_t i, int64_t recorded, int64_t actual,
                            ListingResults& listings, const LooksOfTask& looks) {
-    const ResultMatch match = kind == OpKind::getdents ? listings.match(block.handle[i], recorded, actual)
-                                                       : match_results(kind, block.arg[i], recorded, actual);
+    const ResultMatch match =
+        kind == OpKind::getdents
+            ? listings.match(block.handle[i], recorded, actual)
+            : match_results(kind, result_detail(kind, block.arg[i], block.flags[i]), recorded, actual);
     return match == ResultMatch::differs && !(is_found_or_not(actual) && looks.has(block.first + i));
 }
 

@@ -51,6 +51,20 @@ TEST_CASE("results of fcntl: descriptors and flags depend on the machine, locks 
     }
 }
 
+TEST_CASE("results of calls that may not wait: how far they come is a matter of timing") {
+    constexpr int64_t kNoWait = 8, kAppend = 16;  // RWF_*
+    for (const OpKind kind : {OpKind::readv, OpKind::preadv, OpKind::writev, OpKind::pwritev}) {
+        CHECK(result_detail(kind, 1, kNoWait) == kNoWait);
+        CHECK(match_results(kind, kNoWait, -EAGAIN, 100) == ResultMatch::known);
+        CHECK(match_results(kind, kNoWait, 100, -EAGAIN) == ResultMatch::known);
+        CHECK(match_results(kind, kNoWait, 40, 100) == ResultMatch::known);
+        CHECK(match_results(kind, kNoWait, 100, -EIO) == ResultMatch::differs);
+        CHECK(match_results(kind, kAppend, -EAGAIN, 100) == ResultMatch::differs);
+    }
+    CHECK(result_detail(OpKind::fcntl, 6, kNoWait) == 6);
+    CHECK(match_results(OpKind::pread, kNoWait, -EAGAIN, 100) == ResultMatch::differs);
+}
+
 TEST_CASE("a listing with less than half of its bytes differs, however they are spread over its calls") {
     ListingResults few;
     CHECK(few.match(1, 9'648, 112) == ResultMatch::differs);
