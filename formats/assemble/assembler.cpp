@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "formats/assemble/assembler.h"
 
+#include <sys/wait.h>
+
 #include <algorithm>
 
 #include "formats/assemble/assembler_impl.h"
@@ -198,7 +200,8 @@ void Assembler::Impl::join(Task& task, const RawCall& raw, Op& op) {
     }
     if (!op.peer) {
         op.kind = OpKind::wait;  // no child ended, or none that is recorded
-        op.arg = kWaitChild;
+        op.arg = kWaitChild + ((raw.flags & WNOHANG) != 0 && raw.result == 0 ? kWaitLooked : 0);
+        op.flags = 0;
     }
     add(task, op);
 }

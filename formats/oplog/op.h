@@ -158,6 +158,8 @@ constexpr int64_t wait_class(int64_t arg) { return arg & 0xff; }
 /// Added to an arg of kWaitFutex or kWaitLock: who ended the wait was in calls on files for most of it, and both wait
 /// for and wake others on the same word. So the word may be a lock that is held during such calls.
 inline constexpr int64_t kWaitHeldInCalls = 256;
+/// Added to kWaitChild: the task did not wait, but looked whether somebody has ended, who had not.
+inline constexpr int64_t kWaitLooked = 256;
 constexpr bool is_lock_wait(int64_t arg) { return wait_class(arg) == kWaitLock; }
 constexpr bool held_in_calls(int64_t arg) {
     return (wait_class(arg) == kWaitLock || wait_class(arg) == kWaitFutex) && (arg & kWaitHeldInCalls) != 0;

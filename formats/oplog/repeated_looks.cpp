@@ -16,8 +16,22 @@ constexpr int64_t kMostLookRead = 64 << 10;              // bytes, by one call o
 constexpr int64_t kMostLookTime = 1'000'000;             // ns, of computing beside a look; or a tenth of the sleep
 constexpr int64_t kLongestLookSleep = int64_t{1} << 42;  // ns, an hour; malformed logs have longer ones
 
+}  // namespace
+
+bool makes_new_name(const OpBlock& block, size_t i) {
+    constexpr int64_t kNew = O_CREAT | O_EXCL;
+    const auto kind = static_cast<OpKind>(block.kind[i]);
+    return (kind == OpKind::open && (block.flags[i] & kNew) == kNew) || kind == OpKind::mkdir ||
+           kind == OpKind::symlink || kind == OpKind::link;
+}
+
+namespace {
+
 bool is_look(const OpBlock& block, size_t i) {
     const auto kind = static_cast<OpKind>(block.kind[i]);
+    if (makes_new_name(block, i)) {
+        return block.result[i] == -EEXIST;
+    }
     switch (kind) {
         case OpKind::open: return (block.flags[i] & (O_CREAT | O_TRUNC)) == 0;
         case OpKind::read:
@@ -60,8 +74,9 @@ void RepeatedLooks::see(const OpBlock& block, size_t i) {
         child_ = block.peer[i];
         return;
     }
-    if (child_ != 0 && kind == OpKind::wait && wait_class(block.arg[i]) == kWaitChild) {
-        return;  // for the exec of a child made by vfork
+    const bool on_child = kind == OpKind::wait && wait_class(block.arg[i]) == kWaitChild;
+    if (on_child && (child_ != 0 || block.arg[i] == kWaitChild + kWaitLooked)) {
+        return;  // for the exec of a child made by vfork, or whether one has ended
     }
     if (child_ != 0 && kind == OpKind::join && block.result[i] > 0) {
         if (block.peer[i] == child_) {
@@ -69,7 +84,8 @@ void RepeatedLooks::see(const OpBlock& block, size_t i) {
         }
         return;  // else of another one, which ended meanwhile
     }
-    if (!is_look(block, i)) {
+    const bool takes_lock = makes_new_name(block, i) && block.result[i] >= 0;
+    if (!is_look(block, i) && !takes_lock) {
         works();
         return;
     }
@@ -88,6 +104,9 @@ void RepeatedLooks::see(const OpBlock& block, size_t i) {
         after_[calls_] = call;
     }
     recent_[calls_++ % kMostLookOps] = call;
+    if (takes_lock) {
+        works();
+    }
 }
 
 void RepeatedLooks::works() {

@@ -42,11 +42,15 @@ struct LooksOfTask {
 /// Empty: it does more, or never sleeps.
 std::vector<uint64_t> sleeps_alone(const LogReader& log, const OpSelector& keep, TaskId task);
 
+/// Makes a name that must not be there: who asks for a lock that is a file, a directory or a link.
+bool makes_new_name(const OpBlock& block, size_t i);
+
 /// What such a look finds is a matter of timing, unless it is an error of the storage.
 inline bool is_found_or_not(int64_t result) { return result >= 0 || result == -ENOENT; }
 
-/// A look is a few calls that read or ask for attributes and change nothing. Those after the sleep must be those before
-/// it: a job that sleeps in place of an accelerator reads elsewhere each time.
+/// A look is a few calls that read or ask for attributes and change nothing, as does one that should make a name which
+/// is there; the last of those makes it. Those after the sleep must be those before it: a job that sleeps in place of
+/// an accelerator reads elsewhere each time.
 class RepeatedLooks {
 public:
     explicit RepeatedLooks(const Tables& tables) : tables_(tables) {}

@@ -32,9 +32,10 @@ enum class CallAction : uint8_t {
     exec,
     exit,
     wait_child,
-    wait,   // blocks
-    futex,  // wakes, or blocks
-    wake,   // wakes
+    ask_task,  // whether a process is there, where its signal is 0
+    wait,      // blocks
+    futex,     // wakes, or blocks
+    wake,      // wakes
     marker,
     chdir,
     fchdir,

@@ -115,6 +115,9 @@ int64_t PosixEngine::submit_plain(const OpBlock& b, size_t i, OpKind kind) {
     if (b.result[i] == -EFBIG && keeps(worker_.plan, b, i)) {
         return -EFBIG;  // the job's limit (ulimit -f) is not this process's; nothing was written
     }
+    if (b.result[i] == -EEXIST && makes_new_name(b, i) && task_.looks.has(b.first + i)) {
+        return look_for_lock(b, i, kind);
+    }
     const bool refused = (b.result[i] == -EACCES || b.result[i] == -EPERM) && info(kind).is(Trait::path);
     return refused ? submit_refused(b, i, kind) : perform(b, i, kind);
 }

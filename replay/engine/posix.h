@@ -176,6 +176,8 @@ private:
     /// Names
     int64_t by_path(const OpBlock& b, size_t i, OpKind kind);
     int64_t by_name(const OpBlock& b, size_t i, OpKind kind, const RootPath& path);
+    /// A look for a lock that somebody had: -EEXIST or -ENOENT; the call itself might take it, here and now.
+    int64_t look_for_lock(const OpBlock& b, size_t i, OpKind kind);
     int64_t two_names(const OpBlock& b, size_t i, OpKind kind);
     int64_t by_resolved(const OpBlock& b, size_t i, OpKind kind, const RootPath& path);
     int64_t attribute(const OpBlock& b, size_t i, OpKind kind, const char* path, bool follow);

@@ -212,6 +212,25 @@ int64_t PosixEngine::attribute(const OpBlock& b, size_t i, OpKind kind, const ch
     return not_performed(LeftOut::unsupported);
 }
 
+int64_t PosixEngine::look_for_lock(const OpBlock& b, size_t i, OpKind kind) {
+    const FileId file = kind == OpKind::link ? b.file2[i] : b.file[i];
+    if (!worker_.plan.keeps_file(file)) {
+        return not_performed(LeftOut::filter);
+    }
+    if (file >= worker_.plan.paths.size() || worker_.plan.paths[file].relative == nullptr) {
+        return not_performed(LeftOut::no_place);
+    }
+    const RootPath& path = worker_.plan.paths[file];
+    bool temporary = false;
+    const int parent = worker_.parent_of(path, &temporary);
+    const UniqueFd closes(temporary ? parent : -1);
+    if (parent < 0) {
+        return parent;
+    }
+    const int64_t found = sys::call(SYS_faccessat2, parent, path.relative + path.name, F_OK, AT_SYMLINK_NOFOLLOW);
+    return found == 0 ? -EEXIST : found;
+}
+
 int64_t PosixEngine::two_names(const OpBlock& b, size_t i, OpKind kind) {
     const auto& paths = worker_.plan.paths;
     for (const FileId file : {b.file[i], b.file2[i]}) {

@@ -11,7 +11,6 @@ namespace reprise {
 namespace {
 
 constexpr size_t kLeastSameLooks = 3;
-constexpr size_t kMostSleeps = 64;  // those after them are like the last
 
 int64_t join_looks(Plan& plan, TaskId id) {
     TaskPlan& task = plan.tasks[id];
@@ -39,7 +38,7 @@ int64_t join_looks(Plan& plan, TaskId id) {
         }
         plan.count(Count::waits_joined, i + 1 - first);
         LookGrid grid{sleeps[first].since, sleeps[i].first, sleeps[i].last, {}, 0};
-        for (size_t k = first; k <= i && grid.sleeps.size() < kMostSleeps; ++k) {
+        for (size_t k = first; k <= i && grid.sleeps.size() < kMostLookSleeps; ++k) {
             grid.sleeps.push_back(sleeps[k].ns);
         }
         task.look_grids.push_back(std::move(grid));
@@ -72,6 +71,8 @@ int64_t join_looks(Plan& plan) {
         if (!plan.tasks[task].looks.sleeps.empty()) {
             unexplained += join_looks(plan, task);
         }
+        std::sort(plan.tasks[task].look_grids.begin(), plan.tasks[task].look_grids.end(),
+                  [](const LookGrid& a, const LookGrid& b) { return a.since < b.since; });
     }
     return unexplained;
 }

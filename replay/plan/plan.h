@@ -45,13 +45,15 @@ struct Listener {
     uint32_t wait = 0;
 };
 
-/// Sleeps between looks that are one wait for who changes what is looked at. The task looks again only after a sleep.
+/// Sleeps between looks that are one wait for who changes what is looked at, or for the end of a child. The task looks
+/// again only after a sleep.
 struct LookGrid {
     uint64_t since = 0;            // op: the first of the sleeps, or before it
     uint64_t first = 0, last = 0;  // ops of the look that saw the change
     std::vector<int64_t> sleeps;   // ns, as recorded; the first of many
     size_t children = 0;           // that slept in the task's place: each takes some time here, too
 };
+inline constexpr size_t kMostLookSleeps = 64;  // of a grid; those after them are like the last
 
 struct TaskPlan {
     ProcessId process = 0;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <set>
+#include <utility>
 
 #include "replay/plan/plan.h"
 
@@ -19,8 +20,8 @@ constexpr int64_t kLongestSleep = int64_t{1} << 42;  // ns, an hour; malformed l
 // The same of an event loop, where a timer's own work may be short.
 constexpr int64_t kMostLooked = 50'000;
 
-// A child that ended while its parent slept was looked for between the sleeps, where there were some of them; wait4
-// with WNOHANG that finds none is no op of a log.
+// A child that ended while its parent slept was looked for between the sleeps, where a look came before them, or there
+// were some of them; not every log has the looks that found none.
 constexpr size_t kLeastLooks = 3;
 constexpr int64_t kAtOnce = 1'000'000;  // ns, of the call that finds it
 
@@ -60,8 +61,14 @@ void Polls::see(uint64_t op, OpKind kind, int64_t arg, int64_t result, int64_t d
         computed_ += duration;
         return;
     }
-    if (kind == OpKind::join && class_ == kWaitSleep && pending_.expired.size() >= kLeastLooks &&
-        computed_ <= kMostComputed && duration < kAtOnce && result > 0) {
+    if (kind == OpKind::wait && arg == kWaitChild + kWaitLooked) {
+        looked_ = true;
+        return;
+    }
+    const bool looked = std::exchange(looked_, false);
+    if (kind == OpKind::join && class_ == kWaitSleep &&
+        pending_.expired.size() >= (pending_.looked ? size_t{1} : kLeastLooks) && computed_ <= kMostComputed &&
+        duration < kAtOnce && result > 0) {
         pending_.last = op;
         pending_.wait_class = kWaitChild;
         series_.push_back(std::move(pending_));
@@ -89,6 +96,7 @@ void Polls::see(uint64_t op, OpKind kind, int64_t arg, int64_t result, int64_t d
     class_ = arg;
     computed_ = 0;
     if (ended_by_time(arg, result)) {
+        pending_.looked = pending_.expired.empty() ? looked : pending_.looked;
         if (pending_.expired.size() < kMostPending) {
             pending_.expired.push_back({op, duration, {}});
         }
@@ -119,7 +127,7 @@ void Polls::end_task(TaskId task) {
     }
     forget();
     class_ = epoll_ = 0;
-    timers_ = false;
+    timers_ = looked_ = false;
 }
 
 void Polls::see_wait_for(const Edge& edge, int64_t ns) {
@@ -140,6 +148,16 @@ bool Polls::acted_on(TaskId task, const Expired& wait) const {
 bool Polls::is_awaited(TaskId task) const {
     const auto first = waited_for_.lower_bound({task, 0});
     return first != waited_for_.end() && first->first.first == task;
+}
+
+/// The parent sees that its child has ended with its next look.
+void Polls::look_again(TaskPlan& task, const Series& series) {
+    LookGrid grid{series.expired.front().op, series.last, series.last, {}, 0};
+    for (size_t i = 0; i < std::min(series.expired.size(), kMostLookSleeps); ++i) {
+        grid.sleeps.push_back(series.expired[i].ns);
+    }
+    task.look_grids.push_back(std::move(grid));
+    std::erase(task.explained, series.last);
 }
 
 void Polls::join(Plan& plan) {
@@ -167,6 +185,9 @@ void Polls::join(Plan& plan) {
             joined.insert(wait->op);
             explained.push_back(wait->op);
             plan.count(Count::waits_joined);
+        }
+        if (series.looked) {
+            look_again(plan.tasks[series.task], series);
         }
     }
     for (const Series& series : series_) {

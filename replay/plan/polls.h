@@ -50,8 +50,10 @@ private:
         uint64_t last = 0;  // op of the wait that did not run out
         std::vector<Expired> expired;
         bool bystander = false;
+        bool looked = false;  // before the first of them
     };
     bool is_awaited(TaskId task) const;
+    static void look_again(TaskPlan& task, const Series& series);
     bool acted_on(TaskId task, const Expired& wait) const;
     void forget();
 
@@ -59,6 +61,7 @@ private:
     Series pending_;
     Series all_;           // every wait that ran out since the task did something else than computing and waiting
     int64_t cut_ = 0;      // result of its last wait
+    bool looked_ = false;  // for a child, since the last wait
     size_t of_task_ = 0;   // where the task's series begin
     int64_t epoll_ = 0;    // arg of the task's waits of an event loop
     bool timers_ = false;  // which differs

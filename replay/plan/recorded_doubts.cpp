@@ -159,8 +159,10 @@ private:
         const int64_t result = block.result[i];
         const bool asks = kind == OpKind::flock ||
                           (kind == OpKind::fcntl && (block.arg[i] == F_SETLK || block.arg[i] == F_OFD_SETLK));
-        if (asks && keeps(plan_, block, i)) {
-            refused_[block.task] = result == -EAGAIN || result == -EACCES;
+        const bool asks_name = makes_new_name(block, i) && result == -EEXIST && block.task < plan_.tasks.size() &&
+                               plan_.tasks[block.task].looks.has(block.first + i);
+        if ((asks || asks_name) && keeps(plan_, block, i)) {
+            refused_[block.task] = asks_name || result == -EAGAIN || result == -EACCES;
         } else if (kind == OpKind::wait && block.arg[i] == kWaitSleep && refused_[block.task]) {
             refused_[block.task] = false;
             ++out_.lock_polls;
@@ -546,10 +548,11 @@ std::string missed_by_scaling(const RecordedDoubts& doubts, double share) {
 
 std::string lock_polls(const RecordedDoubts& doubts) {
     constexpr uint64_t kFew = 3;
-    return doubts.lock_polls < kFew ? std::string()
-                                    : counted(doubts.lock_polls, "time") +
-                                          " a task slept as another held a lock of a file, and asked again: how often "
-                                          "depends on how long locks are held here";
+    return doubts.lock_polls < kFew
+               ? std::string()
+               : counted(doubts.lock_polls, "time") +
+                     " a task slept as another held a file lock or a lock file, and asked again: how often "
+                     "depends on how long locks are held here";
 }
 
 std::string awaited_name(const RecordedDoubts& doubts) {

@@ -43,14 +43,20 @@ equal "$(joined python.oplog)" 3
 run 0 "$REPRISE" capture -q -o python-acts.oplog -- python3 polls.py lines
 equal "$(joined python-acts.oplog)" 0
 
-# Sleeps between looks at what another process writes, makes or renames are one wait for it; those until some time stay.
+# Sleeps between looks at what another process writes, makes, renames or gives back, and for its end, are one wait for it;
+# those until some time stay.
 cat >handover.py <<'EOF'
-import os, sys, time
+import os, signal, sys, time
 kind = sys.argv[1]
 open("status", "w").write("0")
 os.utime("status", (0, 0))
 os.makedirs("in", exist_ok=True)
-if os.fork() == 0:
+if kind == "lock":
+    held = os.open("lock", os.O_CREAT | os.O_EXCL)
+elif kind == "mkdir":
+    os.mkdir("lock")
+child = os.fork()
+if child == 0:
     until = time.monotonic() + 0.5
     while time.monotonic() < until:
         pass
@@ -65,6 +71,10 @@ if os.fork() == 0:
         open("in/one", "w")
     elif kind == "name":
         open("made", "w")
+    elif kind == "lock":
+        os.unlink("lock")
+    elif kind == "mkdir":
+        os.rmdir("lock")
     os._exit(0)
 end = time.monotonic() + 0.5
 def there():
@@ -74,17 +84,34 @@ def there():
         return os.stat("status").st_mtime == 1
     if kind == "listing":
         return os.listdir("in") != []
+    if kind == "child":
+        return os.waitpid(child, os.WNOHANG) != (0, 0)
+    if kind == "kill":
+        try:
+            os.kill(child, 0)
+            return False
+        except ProcessLookupError:
+            return True
+    if kind in ("lock", "mkdir"):
+        try:
+            os.mkdir("lock") if kind == "mkdir" else os.open("lock", os.O_CREAT | os.O_EXCL)
+            return True
+        except FileExistsError:
+            return False
     os.path.exists("made")
     return os.path.exists("made") if kind == "name" else time.monotonic() > end
+if kind == "kill":  # somebody else has to reap it
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 while not there():
     time.sleep(0.04)
-os.wait()
+if kind not in ("child", "kill"):
+    os.wait()
 EOF
 cat >handover.sh <<'EOF'
 (i=0; while [ $i -lt 500000 ]; do i=$((i + 1)); done; : >made) &
 while [ ! -e made ]; do sleep 0.04; done
 EOF
-for kind in bytes rename time listing name nobody shell; do
+for kind in bytes rename time listing name lock mkdir child kill nobody shell; do
     mkdir -p "job-$kind"
     command=(python3 ../handover.py "$kind")
     [[ $kind != shell ]] || command=(sh ../handover.sh)

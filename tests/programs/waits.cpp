@@ -247,6 +247,39 @@ void posix() {
     joined(pid);
 }
 
+// --- stops
+
+// A child that computes and stops itself, until it is told to go on.
+void stopped(bool by_waitid) {
+    const pid_t pid = child([] {
+        ::raise(SIGSTOP);
+        compute(20);
+    });
+    siginfo_t info{};
+    int status = 0;
+    check(by_waitid ? ::waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED) == 0
+                    : ::waitpid(pid, &status, WUNTRACED) == pid,
+          "wait for the stop");
+    compute(5);
+    ::kill(pid, SIGCONT);
+    joined(pid);
+}
+
+// A parent that computes before it lets its child go on.
+void continued() {
+    const pid_t pid = ::fork();
+    check(pid >= 0, "fork");
+    if (pid == 0) {
+        ::raise(SIGSTOP);
+        compute(5);
+        std::_Exit(0);
+    }
+    check(::waitpid(pid, nullptr, WUNTRACED) == pid, "waitpid");
+    compute();
+    ::kill(pid, SIGCONT);
+    joined(pid);
+}
+
 // --- sockets of this machine
 
 int bound(int type, sockaddr_in& address) {
@@ -363,6 +396,9 @@ Ways all_ways() {
         {"inside-reparented", [] { inside(reparented_inside); }},
         {"msgrcv", system_v},
         {"mq", posix},
+        {"stop", [] { stopped(true); }},
+        {"stop-wait4", [] { stopped(false); }},
+        {"continue", continued},
         {"semop", semaphores},
         {"udp", udp},
         {"tcp", [] { tcp(true, false); }},

@@ -22,7 +22,7 @@ constexpr int64_t kDontNeed = 4, kFree = 8;  // MADV_*
 
 bool is_wait_action(CallAction action) {
     return action == CallAction::wait || action == CallAction::futex || action == CallAction::wake ||
-           action == CallAction::wait_child;
+           action == CallAction::wait_child || action == CallAction::ask_task;
 }
 
 bool is_memory_call(OpKind kind) {
@@ -49,14 +49,17 @@ bool RawAssembly::is_op(const raw_call& record, const Syscall& row, bool slept) 
     switch (row.action) {
         case CallAction::wait:
             // The host of a virtual machine may stop the processor until the sleep is over: then there is no switch.
-            return waited || (row.arg == kWaitSleep && record.result == 0 && record.head.time > record.enter + kLong);
+            return waited || takes_message(record) ||
+                   (row.arg == kWaitSleep && record.result == 0 && record.head.time > record.enter + kLong);
         case CallAction::futex:
             if (LockWords::wakes(record.args[1])) {
                 return record.result > 0 && !facts_.locks.is_lock(record.head.pid, record.args);
             }
             return waited;
         case CallAction::wake: return record.result > 0 && !facts_.locks.is_lock(record.head.pid, record.args);
-        case CallAction::wait_child: return record.result > 0 || row.nr == SYS_waitid || waited;
+        case CallAction::wait_child:
+            return record.result > 0 || row.nr == SYS_waitid || waited || found_nobody(record, row);
+        case CallAction::ask_task: return found_nobody(record, row) || ended_child(record, row) != nullptr;
         case CallAction::marker: return record.args[0] == RAW_MARKER_PRCTL && record.args[4] == RAW_MARKER_MAGIC;
         default: return true;
     }
@@ -110,6 +113,7 @@ void RawAssembly::call(const raw_call& record) {
             settle(task, begin);
             edges_.may_have_woken(
                 key, begin, {task.id, assembler_.op_count(task.id), begin, end, false, false, is_delivered(*row)});
+            queue_edge(record, {task.id, assembler_.op_count(task.id), begin, end, false, false});
         }
         task.owed += facts_.call_gap_ns;
         return;
@@ -363,7 +367,8 @@ void RawAssembly::prepare(TaskState& task, const raw_call& record, const Syscall
             return;
         case CallAction::pipe: return prepare_pipe(record, raw);
         case CallAction::spawn: return prepare_spawn(task, record, row, raw);
-        case CallAction::wait_child: return prepare_join(record, row, raw);
+        case CallAction::wait_child:
+        case CallAction::ask_task: return prepare_join(record, row, raw);
         case CallAction::wait:
             raw.size = static_cast<int32_t>(raw.size);  // of epoll: an int, -1 without end
             return record.nr == SYS_semop || record.nr == SYS_semtimedop ? prepare_lock(task, record, raw) : void();
@@ -472,29 +477,6 @@ void RawAssembly::prepare_spawn(const TaskState& task, const raw_call& record, c
         raw.arg = task.spawned_tid;
     } else {
         raw.arg = std::max<int64_t>(raw.result, 0);
-    }
-}
-
-const RawOpRef* RawAssembly::ended_child(const raw_call& record, const Syscall& row) const {
-    int64_t pid = std::max<int64_t>(record.result, 0);
-    if (row.nr == SYS_waitid) {
-        const auto values = filler_.values_of(2);
-        pid = record.result >= 0 && !values.empty() ? values[0] : 0;
-    }
-    // Inside a PID namespace it has another number.
-    if (const auto outside = filler_.values_of(RAW_WHICH_RESULT); !outside.empty()) {
-        pid = outside[0];
-    }
-    const auto ended = pid > 0 ? ended_.find(static_cast<uint32_t>(pid)) : ended_.end();
-    return ended == ended_.end() ? nullptr : &ended->second;
-}
-
-void RawAssembly::prepare_join(const raw_call& record, const Syscall& row, RawCall& raw) {
-    raw.arg = row.arg;
-    if (const RawOpRef* child = ended_child(record, row)) {
-        raw.peer = child->task;
-    } else {
-        raw.kind = OpKind::wait;  // no child ended, or none that is recorded
     }
 }
 
@@ -610,15 +592,16 @@ void RawAssembly::mark(TaskState& task, const raw_call& record, const RawCall& r
 
 void RawAssembly::link(TaskState& task, const raw_call& record, const Syscall& row, const CallEffect& effect,
                        RawOpRef self) {
-    bool explained = false;
+    bool explained = queue_edge(record, self);
     if (effect.received.channel) {
         explained = edges_.received(effect.received, self);
     }
     if (effect.sent.channel) {
         edges_.sent(effect.sent, self);
     }
-    const bool own_wait = row.action == CallAction::spawn || row.action == CallAction::wait_child ||
-                          row.kind == OpKind::flock || row.kind == OpKind::fcntl || row.kind == OpKind::dup;
+    const bool on_child = row.action == CallAction::wait_child || row.action == CallAction::ask_task;
+    const bool own_wait = row.action == CallAction::spawn || on_child || row.kind == OpKind::flock ||
+                          row.kind == OpKind::fcntl || row.kind == OpKind::dup;
     const bool interrupted = record.result == kInterrupted, timed_out = record.result == kTimedOut;
     const bool lock = row.action == CallAction::futex && facts_.locks.is_lock(task.pid, record.args);
     if (interrupted && self.slept) {
@@ -628,10 +611,8 @@ void RawAssembly::link(TaskState& task, const raw_call& record, const Syscall& r
     } else if (!explained && self.slept && !own_wait && !timed_out && !lock) {
         wake_edge(task, self, row.nr);
     }
-    if (row.action == CallAction::wait_child && effect.kind == OpKind::join) {
-        if (const RawOpRef* child = ended_child(record, row)) {
-            edges_.add(self, *child, EdgeKind::lifecycle);
-        }
+    if (on_child) {
+        child_edge(task, record, row, self);
     }
     if (row.action == CallAction::spawn && task.spawned && record.result >= 0) {
         const auto child = tasks_.find(raw_task_key(task.spawned_pid, task.spawned_tid));

@@ -240,6 +240,21 @@ private:
     void after_cut_sleep(TaskState& task, const Syscall& row, bool makes_op);
     bool is_delivered(const Syscall& row) const;
     bool opens_fifo() const;
+    // --- children.cpp: waits for other processes, and those that a signal stopped
+    /// The child that a wait tells of, by its number outside of PID namespaces; 0: of none.
+    uint32_t told_child(const raw_call& record, const Syscall& row) const;
+    /// Whether the task only looked whether a process had ended, and it had not.
+    bool found_nobody(const raw_call& record, const Syscall& row) const;
+    /// The end of the child that a wait tells of; nullptr: of none, or of none that is recorded.
+    const RawOpRef* ended_child(const raw_call& record, const Syscall& row) const;
+    /// A wait for a child depends on its end, or on what it did until it was stopped.
+    void child_edge(const TaskState& task, const raw_call& record, const Syscall& row, const RawOpRef& self);
+    /// Whether a signal of a recorded task ended a stop.
+    static bool was_continued(const Event& event);
+    /// Queues of messages, POSIX's and System V's: what is received depends on what was sent. True where its source is
+    /// known or awaited.
+    bool queue_edge(const raw_call& record, const RawOpRef& self);
+    static bool takes_message(const raw_call& record);
     /// Whether the call at hand can be what ended another's wait.
     bool may_have_woken(const Syscall& row) const;
 
@@ -266,9 +281,7 @@ private:
     void prepare_pipe(const raw_call& record, RawCall& raw);
     void prepare_lock(TaskState& task, const raw_call& record, RawCall& raw);
     void prepare_spawn(const TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
-    void prepare_join(const raw_call& record, const Syscall& row, RawCall& raw);
-    /// The end of the child that a wait tells of; nullptr: of none, or of none that is recorded.
-    const RawOpRef* ended_child(const raw_call& record, const Syscall& row) const;
+    void prepare_join(const raw_call& record, const Syscall& row, RawCall& raw) const;
     void mark_fresh(const raw_call& record, const Syscall& row, RawCall& raw);
     void memory_effects(const raw_call& record, const Syscall& row, const RawCall& raw);
     void other_effects(TaskState& task, const raw_call& record, const Syscall& row, const RawCall& raw);
@@ -343,6 +356,7 @@ private:
     RawRanks ranks_;
     RawNetwork network_;
     RawCallFiller filler_;
+    std::unordered_map<uint64_t, std::pair<int64_t, int64_t>> queues_;  // messages sent and received so far
     std::unordered_map<RawTaskKey, TaskState> tasks_;
     std::unordered_map<uint32_t, ProcessState> processes_;
     std::unordered_map<uint32_t, RawOpRef> ended_;  // by pid: the exit of its last thread

@@ -103,13 +103,14 @@ void RawAssembly::blocked(TaskState& task, const Event& event) {
         return;
     }
     Op op;
-    op.kind = event.nr == kNoCall && event.state == RAW_OFF_SLEEPING ? OpKind::idle : OpKind::wait;
+    const bool stopped = event.nr == kNoCall && event.state == RAW_OFF_SLEEPING, continued = was_continued(event);
+    op.kind = stopped && !continued ? OpKind::idle : OpKind::wait;
     op.arg = op.kind == OpKind::wait && event.nr != kNoCall ? class_of(event.nr) : 0;
     op.begin = std::max(event.begin, task.cursor);
     const int64_t end = event.wake > event.begin ? event.wake : event.end;
     op.duration = std::max<int64_t>(end - op.begin, 0);
     const RawOpRef self{task.id, put(task, op), op.begin, event.end, true, true};
-    if (op.kind == OpKind::wait && !is_lock_wait(op.arg) && may_be_woken(event, event.nr)) {
+    if (op.kind == OpKind::wait && !is_lock_wait(op.arg) && (continued || may_be_woken(event, event.nr))) {
         edges_.woken(self, event.waker);
     }
 }

@@ -150,4 +150,34 @@ int64_t RawAssembly::wait_apart(TaskState& task, const raw_call& record, const S
     return until;
 }
 
+bool RawAssembly::takes_message(const raw_call& record) {
+    return record.result >= 0 && (record.nr == SYS_mq_timedreceive || record.nr == SYS_msgrcv);
+}
+
+// Messages have priorities and types, so that the n-th that was received need not be the n-th that was sent. But by
+// then n had been sent, and for those it waits.
+bool RawAssembly::queue_edge(const raw_call& record, const RawOpRef& self) {
+    constexpr uint64_t kPosix = uint64_t{1} << 63,
+                       kSystemV = uint64_t{3} << 62;  // no numbers of the assembler's channels
+    const bool posix = record.nr == SYS_mq_timedsend || record.nr == SYS_mq_timedreceive;
+    const bool receives = takes_message(record);
+    if (record.result < 0 || !(posix || receives || record.nr == SYS_msgsnd)) {
+        return false;
+    }
+    const raw_fd* fd = posix ? filler_.fd_of(0) : nullptr;
+    if (posix && fd == nullptr) {
+        return false;
+    }
+    const uint64_t queue = posix ? kPosix | fd->inode : kSystemV | static_cast<uint32_t>(record.args[0]);
+    auto& [sent, received] = queues_[queue];
+    int64_t& so_far = receives ? received : sent;
+    const CallEffect::Moved moved{queue, so_far, so_far + 1, true};
+    ++so_far;
+    if (receives) {
+        return edges_.received(moved, self);
+    }
+    edges_.sent(moved, self);
+    return false;
+}
+
 }  // namespace reprise

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // strace -f output to op logs: one or several files (-ff), with or without -T, -y, -yy, any absolute clock.
 #include <fcntl.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <fstream>
@@ -472,6 +473,7 @@ bool StraceImport::act(const Syscall& row, RawCall& raw) {
         case CallAction::lock_memory: return lock_memory(row.nr, raw, locks_all_[raw.pid]);
         case CallAction::wait_child:
             raw.arg = 0;
+            raw.flags = call_.arg(row.nr == SYS_waitid ? 3 : 2).find("WNOHANG") != std::string_view::npos ? WNOHANG : 0;
             if (done) {
                 int64_t child = raw.result;
                 if (row.nr == SYS_waitid) {
@@ -502,6 +504,7 @@ bool StraceImport::act(const Syscall& row, RawCall& raw) {
         case CallAction::wake:
         case CallAction::aio_reap: correct(row, raw); return true;
         case CallAction::none:
+        case CallAction::ask_task:
         case CallAction::brk:
         case CallAction::marker:
         case CallAction::chroot:

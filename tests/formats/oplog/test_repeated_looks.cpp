@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 
+#include <cerrno>
+
 #include "tests/replay/job_builder.h"
 
 namespace reprise::test {
@@ -12,6 +14,7 @@ namespace {
 /// A task opens, reads and closes /status, sleeps 20 ms, and so on.
 struct Looker {
     OpKind look = OpKind::pread;
+    int64_t result = -ENOENT;  // of other looks
     size_t times = 4;
     int64_t computes = 100'000;  // ns, after each look
     int64_t step = 0;            // bytes, by which each read goes on
@@ -34,7 +37,7 @@ struct Looker {
                     job.close(task, h);
                 }
             } else {
-                job.add(task, {.kind = look, .result = -2, .file = status});
+                job.add(task, {.kind = look, .result = result, .file = status});
             }
             if (writes) {
                 job.add(task, {.kind = OpKind::mkdir, .file = job.file("/made")});
@@ -63,6 +66,7 @@ TEST_CASE("the same look after a sleep: all but the last are taken again") {
     Looker looker;
     SUBCASE("calls of which each look has three") {}
     SUBCASE("a name that is not there") { looker.look = OpKind::access; }
+    SUBCASE("a lock that is a directory") { looker.look = OpKind::mkdir, looker.result = -EEXIST; }
     SUBCASE("of a file that is opened each time, more of it") { looker.step = 4; }
     const LooksOfTask looks = looker.looks();
     REQUIRE(looks.sleeps.size() == 3);
@@ -86,6 +90,7 @@ TEST_CASE("what is no look that is taken again") {
     SUBCASE("once") { looker.times = 1; }
     SUBCASE("it reads on") { looker.step = 4, looker.opens = false; }
     SUBCASE("it changes something each time") { looker.writes = true; }
+    SUBCASE("it makes something each time") { looker.look = OpKind::mkdir, looker.result = 0; }
     SUBCASE("it computes as well") { looker.computes = 5'000'000; }
     SUBCASE("it waits for somebody") { looker.sleep_class = kWaitFutex; }
     const LooksOfTask looks = looker.looks();

@@ -54,6 +54,42 @@ TEST_CASE_FIXTURE(Fixture, "opens in a directory find what they find from the ro
     CHECK(result.mismatches == 0);
 }
 
+TEST_CASE_FIXTURE(Fixture, "a look for a lock takes it only where it did") {
+    for (const OpKind kind : {OpKind::open, OpKind::mkdir, OpKind::symlink, OpKind::link}) {
+        CAPTURE(std::string(info(kind).name));
+        fs::remove_all(root / "d/lock");
+        JobBuilder job(dir / "job.oplog");
+        const TaskId t = job.lone_task();
+        const FileId lock = job.file("/d/lock", Origin::created), other = job.file("/d/a");
+        for (int look = 0; look < 3; ++look) {
+            const bool takes = look == 2;
+            Op op{.kind = kind, .result = takes ? 0 : -EEXIST, .file = lock};
+            if (kind == OpKind::link) {
+                op.file = other;
+                op.file2 = lock;
+            } else if (kind == OpKind::open) {
+                op.flags = O_CREAT | O_EXCL | O_WRONLY;
+            } else if (kind == OpKind::symlink) {
+                op.text = job.writer().intern("a");
+            }
+            if (takes && kind == OpKind::open) {
+                job.open(t, lock, op.flags);
+            } else {
+                job.add(t, op);
+            }
+            if (!takes) {
+                job.add(t, {.kind = OpKind::wait, .duration = 1'000'000, .arg = kWaitSleep});
+            }
+        }
+        // Here nobody has it.
+        const ReplayResult result = run(job);
+        INFO(describe(result));
+        CHECK(result.ended == "complete");
+        CHECK(result.mismatches == 0);
+        CHECK(fs::exists(fs::symlink_status(root / "d/lock")));
+    }
+}
+
 TEST_CASE_FIXTURE(Fixture, "a link in a directory that leads out of the root is refused, the first time and later") {
     fs::create_symlink("../../outside/secret", root / "d/out");
     fs::create_symlink(dir / "outside/secret", root / "d/absolute");

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 
+#include <cerrno>
 #include <cmath>
 
 #include "replay/plan/awaited_names.h"
@@ -18,7 +19,7 @@ namespace {
 
 /// A worker computes for 200 ms, then says so in a file; the main task looks every 40 ms, then computes for 50 ms.
 struct HandOver {
-    enum class By : uint8_t { bytes, name, nobody } by = By::bytes;
+    enum class By : uint8_t { bytes, name, lock, nobody } by = By::bytes;
 
     TempDir dir{};
     JobBuilder job{dir / "job.oplog"};
@@ -27,20 +28,29 @@ struct HandOver {
 
     LogReader build() {
         main = job.lone_task(), worker = job.lone_task();
-        const FileId status = job.file("/status", by == By::name ? Origin::created : Origin::existed);
+        const bool names = by == By::name || by == By::lock;
+        const FileId status = job.file("/status", names ? Origin::created : Origin::existed);
+        constexpr int64_t kNew = O_WRONLY | O_CREAT | O_EXCL;
         HandleId w = 0;
-        if (by != By::name) {
+        if (by == By::lock) {
+            job.open(worker, status, kNew);
+        }
+        if (!names) {
             FileRow row = job.writer().tables().files[status];
             row.size = 4;
             job.writer().update_file(status, row);
             w = job.open(worker, status, O_WRONLY);
         }
-        const HandleId r = by == By::name ? 0 : job.open(main, status);
+        const HandleId r = names ? 0 : job.open(main, status);
         job.add(worker, {.kind = OpKind::compute, .begin = kMs, .duration = 199 * kMs, .flags = kComputeWorks});
         int64_t at = 2 * kMs;
         const auto look = [&](bool found) {
             if (by == By::name) {
                 job.add(main, {.kind = OpKind::access, .begin = at, .result = found ? 0 : -2, .file = status});
+            } else if (by == By::lock && found) {
+                job.open(main, job.file("/status", Origin::created), kNew);
+            } else if (by == By::lock) {
+                job.add(main, {.kind = OpKind::open, .begin = at, .result = -EEXIST, .file = status, .flags = kNew});
             } else {
                 job.add(main, {.kind = OpKind::pread, .begin = at, .result = 4, .handle = r, .fd = 4, .size = 4});
             }
@@ -58,6 +68,8 @@ struct HandOver {
             job.add(worker, {.kind = OpKind::pwrite, .begin = 200 * kMs, .result = 4, .handle = w, .fd = 3, .size = 4});
         } else if (by == By::name) {
             job.open(worker, status, O_WRONLY | O_CREAT);
+        } else if (by == By::lock) {
+            job.add(worker, {.kind = OpKind::unlink, .begin = 200 * kMs, .file = status});
         }
         look(true);
         job.add(main, {.kind = OpKind::compute, .begin = at, .duration = 50 * kMs, .flags = kComputeWorks});
@@ -71,6 +83,7 @@ TEST_CASE("looks: sleeps until another task has written or made what is looked a
     HandOver job;
     SUBCASE("bytes written over") {}
     SUBCASE("a name") { job.by = HandOver::By::name; }
+    SUBCASE("a lock that is a file") { job.by = HandOver::By::lock; }
     const LogReader log = job.build();
     const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
     CHECK(job.sleeps.size() == 5);

@@ -201,6 +201,7 @@ struct Parent {
     size_t sleeps = 5;
     int64_t join_ns = 50'000, looks_ns = 70'000;
     bool reads = false, elsewhere = false;  // between the sleeps; each time
+    bool looks = false;                     // before each of them, as the log tells
     TempDir dir{};
     JobBuilder job{dir / "job.oplog"};
     TaskId parent = 0;
@@ -216,6 +217,9 @@ struct Parent {
         int64_t at = 1'000;
         const int64_t each = 210 * kMs / static_cast<int64_t>(sleeps);
         for (size_t i = 0; i < sleeps; ++i) {
+            if (looks) {
+                job.add(parent, {.kind = OpKind::wait, .begin = at, .arg = kWaitChild + kWaitLooked});
+            }
             job.add(parent, {.kind = OpKind::wait, .begin = at, .duration = each - looks_ns, .arg = kWaitSleep});
             at += each - looks_ns;
             if (reads) {
@@ -239,7 +243,11 @@ struct Parent {
     /// Sleeps, beside the join.
     uint64_t joined() {
         const LogReader log = build();
-        return make_plan(log, OpFilter::all(), PathMap{}).tasks[parent].explained.size() - 1;
+        const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
+        const TaskPlan& task = plan.tasks[parent];
+        CHECK(task.look_grids.size() == (looks ? 1 : 0));
+        CHECK(task.explained.size() == plan.counted(Count::waits_joined) + (looks ? 0 : 1));
+        return plan.counted(Count::waits_joined);
     }
 };
 
@@ -249,6 +257,16 @@ TEST_CASE("polls: sleeps between looks for a child's end") {
     SUBCASE("one or two sleeps are sleeps") {
         parent.sleeps = 2;
         CHECK(parent.joined() == 0);
+    }
+    SUBCASE("but not after a look that found it alive") {
+        parent.looks = true;
+        parent.sleeps = 1;
+        CHECK(parent.joined() == 1);
+    }
+    SUBCASE("nor between such looks") {
+        parent.looks = true;
+        parent.sleeps = 2;
+        CHECK(parent.joined() == 2);
     }
     SUBCASE("it waited for the child itself") {
         parent.join_ns = 20 * kMs;
@@ -261,6 +279,20 @@ TEST_CASE("polls: sleeps between looks for a child's end") {
     SUBCASE("it reads between them") {
         parent.reads = true;
         CHECK(parent.joined() == 0);
+    }
+    SUBCASE("it sees its end with the next look") {
+        parent.looks = true;
+        parent.sleeps = 3;  // of 70 ms
+        const LogReader log = parent.build();
+        PredictOptions options;
+        options.storage.read = {{4096, 0}};
+        options.filter = OpFilter::all();
+        for (const auto& [faster, sleeps] : {std::pair{4.0, 1}, {1.5, 2}, {1.0, 3}, {0.5, 6}}) {
+            CAPTURE(faster);
+            options.speeds.cpu = faster;
+            const double here = static_cast<double>(predict(log, options).elapsed_ns) / kMs;
+            CHECK(here == doctest::Approx(70 * sleeps).epsilon(0.02));
+        }
     }
     SUBCASE("on a CPU four times as fast the parent ends with the child") {
         const LogReader log = parent.build();

@@ -284,6 +284,20 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: locks that were asked for again a
         ask(OpKind::fcntl, F_OFD_SETLK, -EACCES), pause();
         ask(OpKind::flock, LOCK_EX | LOCK_NB, -EAGAIN), pause(), pause();
     }
+    SUBCASE("a directory that is a lock") {
+        const FileId lock = job.file("/data/lock", Origin::created);
+        for (const int64_t result : {-EEXIST, -EEXIST, -EEXIST, 0}) {
+            job.add(task, {.kind = OpKind::mkdir, .result = result, .file = lock});
+            if (result != 0) {
+                pause();
+            }
+        }
+    }
+    SUBCASE("a directory that is there already") {
+        const FileId made = job.file("/data/made");
+        job.add(task, {.kind = OpKind::mkdir, .result = -EEXIST, .file = made}), pause();
+        polls = 0;
+    }
     SUBCASE("twice is little") {
         ask(OpKind::fcntl, F_SETLK, -EAGAIN), pause();
         ask(OpKind::fcntl, F_SETLK, -EAGAIN), pause();
@@ -297,10 +311,10 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: locks that were asked for again a
     }
     const RecordedDoubts doubts = look();
     CHECK(doubts.lock_polls == polls);
-    CHECK(lock_polls(doubts) == (polls < 3
-                                     ? ""
-                                     : "3 times a task slept as another held a lock of a file, and asked again: how "
-                                       "often depends on how long locks are held here"));
+    CHECK(lock_polls(doubts) ==
+          (polls < 3 ? ""
+                     : "3 times a task slept as another held a file lock or a lock file, and asked again: how "
+                       "often depends on how long locks are held here"));
 }
 
 TEST_CASE_FIXTURE(Recording, "recorded doubts: a name that is looked for until another task has made it") {

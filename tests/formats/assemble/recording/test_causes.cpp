@@ -140,8 +140,8 @@ TEST_CASE("a child whose number is another's by the time its parent's call retur
     CHECK(first[other][0].kind == EdgeKind::lifecycle);
 }
 
-TEST_CASE("waiting for children that have not ended is no op unless it took time") {
-    const auto seen = [](uint16_t nr, int64_t result, bool slept) {
+TEST_CASE("waiting for children that have not ended is no op unless it took time or asked not to wait") {
+    const auto seen = [](uint16_t nr, int64_t result, bool slept, uint64_t options = 0) {
         RawJob job;
         job.open("/d/a", 3, 0xf1, 7);
         const uint64_t from = job.now;
@@ -150,10 +150,11 @@ TEST_CASE("waiting for children that have not ended is no op unless it took time
         } else {
             job.off(from + 2 * kUs, 0, from + 3 * kUs, 0xffff, RAW_OFF_RUNNABLE);
         }
-        job.call_at(from + 10 * kUs, from + 100 * kUs, nr, {uint64_t(-1), 0, 1, 4}, result);
+        job.call_at(from + 10 * kUs, from + 100 * kUs, nr, {uint64_t(-1), 0, options, 4}, result);
         return waits(job.assemble());
     };
     using enum OpKind;
+    CHECK(seen(SYS_wait4, 0, false, 1) == std::vector{wait});  // WNOHANG
     CHECK(seen(SYS_wait4, 0, false).empty());
     CHECK(seen(SYS_wait4, -10, false).empty());
     CHECK(seen(SYS_wait4, 0, true) == std::vector{wait});

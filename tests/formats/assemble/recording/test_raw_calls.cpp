@@ -207,6 +207,9 @@ TEST_CASE("every raw call that succeeds") {
     for (const Syscall& row : all_syscalls()) {
         CAPTURE(std::string(row.name));
         RawJob job;
+        if (row.action == CallAction::ask_task) {
+            continue;  // most are no ops: test_children.cpp
+        }
         const int64_t result = row.action == CallAction::clone_blocks ? 0 : good_result(row);
         const AssembledLog log = call_of(row, result, job);
         CHECK(log.tables().losses() == 0);
