@@ -72,6 +72,8 @@ bool PosixEngine::await(const RequestNeed& need) {
     } else if (in_line_) {
         hand_over();
     }
+    const auto self = static_cast<TaskId>(&task_ - worker_.plan.tasks.data());
+    bool told = false;
     while (!ring.has(need.count, need.request)) {
         if (worker_.run.stopped()) {
             return false;
@@ -86,9 +88,16 @@ bool PosixEngine::await(const RequestNeed& need) {
         }
         ring.wait(kSlice, count);
         // A log may ask for more than its requests can give.
-        if (!ring.has(need.count, need.request) && ring.in_flight() == 0 && !others_live()) {
-            return true;
+        if (ring.has(need.count, need.request) || ring.in_flight() != 0) {
+            continue;
         }
+        told = others_live();
+        if (!told || worker_.run.needs_in_vain(self)) {
+            break;
+        }
+    }
+    if (told) {
+        worker_.run.needs_none(self);
     }
     return true;
 }

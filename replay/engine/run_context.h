@@ -27,6 +27,11 @@ public:
     virtual void add(const AccessCounts&) {}
     /// The kernel makes no queue for asynchronous requests, for that reason: threads perform them.
     virtual void requests_by_threads(bool /*aio*/, int /*error*/) {}
+    /// The task's op needs results of a ring that has no request in flight, so that others have to make some. True:
+    /// none of them ever will.
+    virtual bool needs_in_vain(TaskId /*task*/) { return false; }
+    /// It needs none any more.
+    virtual void needs_none(TaskId /*task*/) {}
 
 protected:
     ~RunContext() = default;

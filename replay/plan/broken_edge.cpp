@@ -17,6 +17,10 @@ int evidence_rank(EdgeKind kind) {
 }
 
 std::string to_string(const BrokenEdge& edge) {
+    if (edge.source == 0) {
+        return "op " + std::to_string(edge.op) + " (" + std::string(info(edge.kind).name) + ") of task " +
+               std::to_string(edge.task) + " waited for results of requests that nobody made";
+    }
     return "op " + std::to_string(edge.op) + " (" + std::string(info(edge.kind).name) + ") of task " +
            std::to_string(edge.task) + " waited for op " + std::to_string(edge.source_op) + " of task " +
            std::to_string(edge.source) + " (edge: " + std::string(edge_name(edge.evidence)) + ")";

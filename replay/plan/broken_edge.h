@@ -14,7 +14,7 @@ struct BrokenEdge {
     TaskId task = 0;
     uint64_t op = 0;  // of `task`, which waited
     OpKind kind = OpKind::wait;
-    TaskId source = 0;
+    TaskId source = 0;  // 0: requests of a ring, that others make
     uint64_t source_op = 0;
     EdgeKind evidence = EdgeKind::resource;
 };

@@ -146,6 +146,7 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
         made.paused = std::exchange(paused_, false);
         made.after = made.paused ? std::exchange(entered_, 0) : 0;
         made.pause = pause_;
+        made.entered = entered_end_;
         polled_ = polled_ || (kind == OpKind::uring_submit && (block.flags[i] & kUringPolled) != 0);
         submitted_.push_back(made);
         if (kind == OpKind::aio_submit) {
@@ -169,6 +170,7 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
     const HandleId handle = reap ? 0 : block.handle[i];
     const uint32_t ring = ring_of(process, handle, reap);
     entered_ = op + 1;
+    entered_end_ = OpRef::end_of(block.begin[i], block.duration[i]);
     paused_ = false;
     if (!reap) {
         last_handle_ = handle;
@@ -280,7 +282,9 @@ void RequestScan::need_at_submissions(Plan& plan, uint32_t number, const Ring& r
             each.paused && each.had == s && s + 1 < ring.submitted.size() && !ring.submitted[s + 1]->paused;
         const uint64_t least = facts.full && !batch ? std::min(room, each.had) : each.had;
         if (each.after != 0) {
-            need(each, {each.after - 1, std::min(least, done_by(ring, each.pause)), number, 0, true});
+            // What others submit between that call and the pause may wait for what the task does there.
+            const int64_t until = facts.shared ? std::min(each.entered, each.pause) : each.pause;
+            need(each, {each.after - 1, std::min(least, done_by(ring, until)), number, 0, true});
         }
         if (least > last || (facts.shared && least != 0)) {
             need(each, {each.op, least, number, 0, false});

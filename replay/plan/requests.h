@@ -87,6 +87,7 @@ private:
         bool paused = false;               // the job computed or slept before it, since it made the last one
         uint64_t after = 0;                // 1 + op of the uring_enter or aio_reap before that pause; 0: none
         int64_t pause = 0;                 // ns, when it began
+        int64_t entered = 0;               // ns, when `after` was over
         uint64_t reaped = 0;               // 1 + op of the latest completion that the job had taken; 0: not told
         std::vector<uint64_t> needs = {};  // 1 + op of the completion of each very request
         uint64_t had = 0;                  // results of the ring that the job had taken; count()
@@ -153,7 +154,8 @@ private:
     HandleId last_handle_ = 0;
     bool polled_ = false, reaps_ = false;
     Poll poll_;
-    uint64_t entered_ = 0;  // 1 + op of the last uring_enter since a submission
+    uint64_t entered_ = 0;     // 1 + op of the last uring_enter since a submission
+    int64_t entered_end_ = 0;  // ns, when that was over
     bool paused_ = false;
     int64_t pause_ = 0;
     uint64_t reaped_ = 0;

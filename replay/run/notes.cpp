@@ -30,7 +30,9 @@ void note_broken(const std::vector<BrokenEdge>& broken, ReplayResult& result) {
     count(result.counters, Count::edges_given_up, broken.size());
     constexpr size_t kShown = 3;
     for (size_t i = 0; i < std::min(broken.size(), kShown); ++i) {
-        result.notes.push_back("Dependency cycle, so one edge was dropped: " + to_string(broken[i]) + ".");
+        const char* const what =
+            broken[i].source == 0 ? "A wait without end was given up: " : "Dependency cycle, so one edge was dropped: ";
+        result.notes.push_back(what + to_string(broken[i]) + ".");
     }
 }
 

@@ -160,6 +160,12 @@ SharedRun::SharedRun(size_t tasks, size_t processes, size_t devices, size_t pass
     spool_rows_ = reinterpret_cast<SpoolRow*>(spool_.data());
 }
 
+bool SharedRun::needs_in_vain(TaskId id) {
+    uint32_t needs = TaskSlot::kNeedsNone;
+    tasks_[id].needs_requests.compare_exchange_strong(needs, TaskSlot::kNeedsRequests);
+    return needs == TaskSlot::kGivesUp;
+}
+
 void SharedRun::add(const AccessCounts& counts) {
     for (size_t i = 0; i < kAccessCounts; ++i) {
         control_->access[i].fetch_add(counts.values[i], std::memory_order_relaxed);

@@ -53,8 +53,11 @@ struct alignas(64) TaskSlot {
     std::atomic<uint32_t> published{0};
     // 1: the task sleeps for an edge; the futex word. Whoever takes that back has to wake it.
     std::atomic<uint32_t> asleep{0};
-    std::atomic<uint64_t> waits_edge{0};        // index + 1 in TaskPlan::waits of what it waits for now; 0: nothing
-    std::atomic<uint64_t> let_go{0};            // of the same kind: waits up to this one are given up (Watchdog)
+    std::atomic<uint64_t> waits_edge{0};  // index + 1 in TaskPlan::waits of what it waits for now; 0: nothing
+    std::atomic<uint64_t> let_go{0};      // of the same kind: waits up to this one are given up (Watchdog)
+    // The op it is in needs results of a ring that has no request in flight: others have to make some first.
+    static constexpr uint32_t kNeedsNone = 0, kNeedsRequests = 1, kGivesUp = 2;
+    std::atomic<uint32_t> needs_requests{kNeedsNone};
     alignas(64) std::atomic<uint64_t> done{0};  // ops of the log passed, left out or not
     std::atomic<TaskState> state{TaskState::waiting_for_start};
     std::atomic<int64_t> lag_ns{0};         // timed: how late the latest op was issued
@@ -163,6 +166,8 @@ public:
     /// Why the kernel made no queue for requests, an errno; 0: it made all.
     int no_queue(bool aio) const { return control_->no_queue[aio ? 1 : 0].load(); }
     bool ended(TaskId id) const override { return tasks_[id].state.load() == TaskState::ended; }
+    bool needs_in_vain(TaskId id) override;
+    void needs_none(TaskId id) override { tasks_[id].needs_requests.store(TaskSlot::kNeedsNone); }
     SpoolRow* spool(uint64_t first) { return spool_rows_ + first; }
 
 private:

@@ -39,7 +39,8 @@ Watchdog::Wait Watchdog::wait_of(TaskId task) const {
 bool Watchdog::any_runs() const {
     for (TaskId task = 1; task < plan_.tasks.size(); ++task) {
         const TaskSlot& slot = run_.task(task);
-        if (slot.state.load() == TaskState::running && slot.waits_edge.load() == 0) {
+        if (slot.state.load() == TaskState::running && slot.waits_edge.load() == 0 &&
+            slot.needs_requests.load() != TaskSlot::kNeedsRequests) {
             return true;
         }
     }
@@ -67,6 +68,21 @@ bool Watchdog::give_up(const std::vector<TaskId>& tasks) {
     run_.task(weakest).let_go.store(waits_[weakest].edge);
     rouse(run_.task(weakest));
     return true;
+}
+
+/// Those that wait for requests which nobody makes.
+bool Watchdog::give_up_requests() {
+    bool any = false;
+    for (TaskId task = 1; task < plan_.tasks.size(); ++task) {
+        TaskSlot& slot = run_.task(task);
+        uint32_t needs = TaskSlot::kNeedsRequests;
+        if (slot.needs_requests.compare_exchange_strong(needs, TaskSlot::kGivesUp)) {
+            const uint64_t op = slot.done.load();
+            broken_.push_back({task, op, kind_of(task, op), 0, 0, EdgeKind::reaped});
+            any = true;
+        }
+    }
+    return any;
 }
 
 bool Watchdog::look(int64_t now_ns, bool others_run) {
@@ -109,7 +125,7 @@ bool Watchdog::look(int64_t now_ns, bool others_run) {
         for (TaskId task = 1; task < tasks; ++task) {
             all.push_back(task);
         }
-        any = give_up(all);
+        any = give_up_requests() || give_up(all);
         ran_ns_ = now_ns;
     }
     return any;

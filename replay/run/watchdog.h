@@ -34,6 +34,7 @@ private:
     };
     Wait wait_of(TaskId task) const;
     bool give_up(const std::vector<TaskId>& tasks);
+    bool give_up_requests();
     OpKind kind_of(TaskId task, uint64_t op);
 
     const Plan& plan_;

@@ -147,6 +147,49 @@ TEST_CASE_FIXTURE(Rings,
     CHECK(needed(made_plan, a, firsts[4]) == 32);
 }
 
+TEST_CASE_FIXTURE(Rings, "requests: what others make on a shared ring after a call is not waited for in that call") {
+    constexpr int64_t kUs = 1'000;
+    const auto request = [&](TaskId task, OpKind kind, int64_t at, uint32_t number) {
+        const bool made = kind == OpKind::uring_submit;
+        return job.add(task, {.kind = kind,
+                              .begin = at * kUs,
+                              .result = made ? 0 : 4'096,
+                              .handle = made ? in : 0,
+                              .fd = made ? 3 : 0,
+                              .size = 4'096,
+                              .arg = made ? int64_t{IORING_OP_READ} : 0,
+                              .request = number});
+    };
+    const auto enters = [&](TaskId task, int64_t at) {
+        return job.add(task, {.kind = OpKind::uring_enter,
+                              .begin = at * kUs,
+                              .duration = kUs,
+                              .result = 1,
+                              .handle = ring,
+                              .fd = 4,
+                              .size = 1});
+    };
+    request(a, OpKind::uring_submit, 10, 1);
+    const uint64_t enter = enters(a, 11);
+    request(a, OpKind::uring_complete, 15, 1);
+    // It wakes the other task, and waits for it.
+    const uint64_t wakes = job.add(a, {.kind = OpKind::wait, .begin = 16 * kUs, .result = 1, .arg = kWaitWokeOthers});
+    const std::vector<Edge> woken{{a, EdgeKind::wake, 100, wakes}};
+    job.add(b, {.kind = OpKind::wait, .begin = 1, .duration = 16 * kUs, .arg = kWaitFutex, .edges = woken});
+    request(b, OpKind::uring_submit, 30, 2);
+    enters(b, 31);
+    request(b, OpKind::uring_complete, 40, 2);
+    job.add(a, {.kind = OpKind::wait, .begin = 20 * kUs, .duration = 40 * kUs, .arg = kWaitFutex});
+    job.add(a, {.kind = OpKind::compute, .begin = 61 * kUs, .duration = 30 * kUs, .flags = kComputeWorks});
+    const uint64_t next = request(a, OpKind::uring_submit, 95, 3);
+    enters(a, 96);
+    const Plan made = plan();
+    REQUIRE(made.rings.size() == 1);
+    CHECK(made.rings[0].shared);
+    CHECK(needed(made, a, enter) == -1);
+    CHECK(needed(made, a, next) == 2);
+}
+
 TEST_CASE_FIXTURE(Rings, "requests: a write of what was read waits for that very read") {
     submit(a, 1);
     submit(a, 2);

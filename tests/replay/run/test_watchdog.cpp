@@ -142,6 +142,31 @@ TEST_CASE_FIXTURE(PlanFixture, "watchdog: a source that never comes is named, an
     CHECK(shared.task(waiter).let_go.load() == 1);
 }
 
+TEST_CASE_FIXTURE(PlanFixture, "watchdog: who waits for requests that nobody makes is let go") {
+    const TaskId waiter = reads(job.lone_task()), other = reads(job.lone_task());
+    const LogReader reader = job.finish();
+    Plan plan = make_plan(reader, OpFilter::all(), {});
+    SharedRun shared(plan.tasks.size(), plan.processes.size(), 0, 0, 1, SIZE_MAX, {});
+    shared.task(waiter).state.store(TaskState::running);
+    shared.task(waiter).done.store(4);
+    shared.task(other).state.store(TaskState::ended);
+    Watchdog dog(plan, shared);
+    CHECK(dog.any_runs());
+    CHECK_FALSE(shared.needs_in_vain(waiter));
+    CHECK_FALSE(dog.any_runs());
+    CHECK_FALSE(dog.look(1'000 * kMs));
+    CHECK_FALSE(dog.look(30'000 * kMs));
+    CHECK_FALSE(shared.needs_in_vain(waiter));
+    CHECK(dog.look(31'001 * kMs));
+    REQUIRE(dog.broken().size() == 1);
+    CHECK(to_string(dog.broken()[0]) ==
+          "op 4 (open) of task " + std::to_string(waiter) + " waited for results of requests that nobody made");
+    CHECK(shared.needs_in_vain(waiter));
+    shared.needs_none(waiter);
+    CHECK(dog.any_runs());
+    CHECK_FALSE(shared.needs_in_vain(waiter));
+}
+
 TEST_CASE_FIXTURE(PlanFixture, "watchdog: a circle through the start of a task") {
     const ProcessId process = job.process();
     const TaskId parent = job.task(process), child = job.task(process);
