@@ -190,6 +190,7 @@ public:
     void join_polls() { polls_.join(plan_); }
     void find_helpers() { plan_.helpers = helpers_.finish(); }
     void join_looks() {
+        polls_.leave_idlers(plan_);
         const int64_t looking = reprise::join_looks(plan_);
         // Most of the one are among the other.
         plan_.repeated_sleep_ns = std::max(polls_.repeated_sleep_ns() + looking, plan_.helpers.beats_ns);
@@ -238,7 +239,7 @@ private:
         const auto kind = static_cast<OpKind>(block_.kind[i]);
         note_end(id, kind, i);
         helpers_.see(id, block_, i);
-        polls_.see(block_.first + i, kind, block_.arg[i], block_.result[i], block_.duration[i]);
+        polls_.see(block_, i);
         looks_.see(block_, i);
         paced_.see(block_.first + i, kind, block_.arg[i], block_.begin[i], block_.duration[i]);
         timers_.see(block_.first + i, kind, block_.arg[i], block_.result[i], block_.begin[i], block_.duration[i]);

@@ -45,7 +45,17 @@ void Polls::forget() {
     computed_ = 0;
 }
 
-void Polls::see(uint64_t op, OpKind kind, int64_t arg, int64_t result, int64_t duration) {
+void Polls::see(const OpBlock& block, size_t i) {
+    const uint64_t op = block.first + i;
+    const auto kind = static_cast<OpKind>(block.kind[i]);
+    const int64_t arg = block.arg[i], result = block.result[i], duration = block.duration[i];
+    if (kind == OpKind::uring_complete && cut_short_) {
+        return;  // what it was interrupted for
+    }
+    if (kind == OpKind::idle) {
+        idles_.push_back(op);
+    }
+    idles_only_ = idles_only_ && (kind == OpKind::idle || kind == OpKind::compute || kind == OpKind::exit);
     if (kind != OpKind::compute && kind != OpKind::wait && kind != OpKind::exit) {
         all_ = {};
         cut_ = 0;
@@ -95,7 +105,9 @@ void Polls::see(uint64_t op, OpKind kind, int64_t arg, int64_t result, int64_t d
     }
     class_ = arg;
     computed_ = 0;
-    if (ended_by_time(arg, result)) {
+    // The kernel cuts a wait short to report a result of io_uring to its task, and the task goes on waiting.
+    cut_short_ = result == -EINTR && (!block.has_edges() || block.edges_of(i).empty());
+    if (ended_by_time(arg, result) || cut_short_) {
         pending_.looked = pending_.expired.empty() ? looked : pending_.looked;
         if (pending_.expired.size() < kMostPending) {
             pending_.expired.push_back({op, duration, {}});
@@ -127,10 +139,16 @@ void Polls::end_task(TaskId task) {
     }
     forget();
     class_ = epoll_ = 0;
-    timers_ = looked_ = false;
+    timers_ = looked_ = cut_short_ = false;
+    if (idles_only_ && !idles_.empty()) {
+        idlers_.push_back({task, idles_});
+    }
+    idles_.clear();
+    idles_only_ = true;
 }
 
 void Polls::see_wait_for(const Edge& edge, int64_t ns) {
+    named_.insert(edge.task);
     if (edge.kind == EdgeKind::wake && ns >= kLeastWaited) {
         int64_t& longest = waited_for_[{edge.task, edge.op}];
         longest = std::max(longest, ns);
@@ -193,6 +211,17 @@ void Polls::join(Plan& plan) {
     for (const Series& series : series_) {
         if (!std::is_sorted(plan.tasks[series.task].explained.begin(), plan.tasks[series.task].explained.end())) {
             settle_explained(plan.tasks[series.task]);
+        }
+    }
+}
+
+void Polls::leave_idlers(Plan& plan) const {
+    for (const auto& [idler, idles] : idlers_) {
+        if (!named_.contains(idler)) {
+            TaskPlan& task = plan.tasks[idler];
+            task.explained.insert(task.explained.end(), idles.begin(), idles.end());
+            plan.count(Count::waits_joined, idles.size());
+            settle_explained(task);
         }
     }
 }

@@ -2,6 +2,7 @@
 #include "replay/plan/requests.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -75,20 +76,23 @@ void RequestScan::see_pause(const OpBlock& block, size_t i) {
 
 void RequestScan::see_poll(const OpBlock& block, size_t i) {
     const int64_t arg = block.arg[i];
-    const bool polls =
-        (arg == kWaitPoll || wait_class(arg) == kWaitEpoll || arg == kWaitUnknown) && block.result[i] > 0;
+    // The kernel interrupts it to report results of io_uring.
+    const bool cut = block.result[i] == -EINTR;
+    const bool polls = (arg == kWaitPoll || wait_class(arg) == kWaitEpoll || arg == kWaitUnknown) &&
+                       (block.result[i] > 0 || cut);
     const bool by_others = block.has_edges() && !block.edges_of(i).empty();
     poll_ = {};
     if (block.task == task_ && polls && !by_others) {
         const int64_t took = std::max<int64_t>(block.duration[i], 0);
-        poll_ = {block.first + i, block.begin[i], OpRef::end_of(block.begin[i], took), took};
+        poll_ = {block.first + i, block.begin[i], OpRef::end_of(block.begin[i], took), took, cut};
     }
 }
 
 void RequestScan::polled_for(const Completed& done) {
-    const int64_t slack = done.aio ? kSoon : 0;
+    const int64_t slack = done.aio || poll_.cut ? kSoon : 0;
     if (poll_.end >= 0 && done.begin >= poll_.begin && done.begin <= OpRef::end_of(poll_.end, slack)) {
-        Wait wait{task_, 0, poll_.op, poll_.begin, poll_.end, 1, reaped_};
+        const int64_t end = poll_.cut ? std::max(poll_.end, done.begin) : poll_.end;
+        Wait wait{task_, 0, poll_.op, poll_.begin, end, 1, reaped_};
         wait.request = done.request;
         wait.took = poll_.took;
         waits_.push_back(wait);

@@ -118,6 +118,7 @@ private:
         uint64_t op = 0;
         int64_t begin = 0, end = -1;  // ns; -1: none
         int64_t took = 0;
+        bool cut = false;  // by a result
     };
     struct Ring;
     uint32_t ring_of(ProcessId process, HandleId handle, bool aio);

@@ -83,7 +83,7 @@ void RawAssembly::child_edge(const TaskState& task, const raw_call& record, cons
 bool RawAssembly::was_continued(const Event& event) {
     const Syscall* waker = event.waker.task != 0 && !event.waker.deferred ? find_syscall(event.waker_nr) : nullptr;
     return event.nr == kNoCall && event.state == RAW_OFF_SLEEPING && waker != nullptr &&
-           (waker->wakes & wake::signal) != 0;
+           (waker->wakes & wake::signal) != 0 && waker->action != CallAction::exit;  // which would be the end
 }
 
 }  // namespace reprise

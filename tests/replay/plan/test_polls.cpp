@@ -23,6 +23,7 @@ struct Helper {
     bool told = true;                              // else its last wait runs out as well
     bool writes = false;                           // after each time-out
     bool lock = false;                             // between two waits
+    bool results = false;                          // of requests, after each time-out
     int64_t wakes_after = -1;  // after a time-out it wakes a third thread that has waited so long, ns
     size_t wakes_poll = 0;     // which time-out
     bool cut = false;          // its last wait, by the end of the process
@@ -46,6 +47,9 @@ struct Helper {
             polls.push_back(job.add(
                 helper, {.kind = OpKind::wait, .begin = at, .duration = wait, .result = expired, .arg = wait_class}));
             at += wait;
+            if (results) {
+                job.add(helper, {.kind = OpKind::uring_complete, .begin = at, .result = 1, .size = 1, .request = 1});
+            }
             if (lock) {
                 job.add(helper, {.kind = OpKind::wait, .begin = at, .duration = 1'000, .arg = kWaitLock});
             }
@@ -119,6 +123,48 @@ TEST_CASE("polls: time-outs that ran out are one wait with the one that was ende
                                      [](const Counter& c) { return c.name == "waits_joined"; });
     REQUIRE(joined != plan.counters.end());
     CHECK(joined->value == 3);
+}
+
+TEST_CASE("polls: a wait that was interrupted and goes on is one wait") {
+    Helper helper;
+    helper.expired = -EINTR;
+    SUBCASE("and nothing else happens") {}
+    SUBCASE("after results of the ring") { helper.results = true; }
+    const LogReader log = helper.build();
+    const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
+    std::vector<uint64_t> all = helper.polls;
+    all.push_back(helper.last);
+    CHECK(plan.tasks[helper.helper].explained == all);
+}
+
+TEST_CASE("polls: a thread that only idles and computes, and for which nobody waits, delays nothing") {
+    for (const bool awaited : {false, true}) {
+        for (const bool reads : {false, true}) {
+            CAPTURE(awaited);
+            CAPTURE(reads);
+            const TempDir dir;
+            JobBuilder job(dir / "job.oplog");
+            const ProcessId process = job.process();
+            const TaskId main = job.task(process), worker = job.task(process);
+            const HandleId in = job.handle(job.file("/data/in"));
+            job.add(worker, {.kind = OpKind::compute, .begin = kMs, .duration = kMs, .flags = kComputeWorks});
+            if (reads) {
+                job.add(worker, {.kind = OpKind::pread, .begin = 3 * kMs, .result = 1, .handle = in, .fd = 3, .size = 1});
+            }
+            const uint64_t idles = job.add(worker, {.kind = OpKind::idle, .begin = 4 * kMs, .duration = 900 * kMs});
+            const uint64_t ends = job.add(worker, {.kind = OpKind::exit, .begin = 904 * kMs});
+            const std::vector<Edge> edges{{worker, EdgeKind::wake, 100, ends}};
+            job.add(main, {.kind = OpKind::wait,
+                           .begin = kMs,
+                           .duration = (awaited ? 903 : 10) * kMs,
+                           .arg = kWaitFutex,
+                           .edges = awaited ? std::span<const Edge>(edges) : std::span<const Edge>()});
+            const LogReader log = job.finish();
+            const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
+            const std::vector<uint64_t>& explained = plan.tasks[worker].explained;
+            CHECK(std::count(explained.begin(), explained.end(), idles) == (awaited || reads ? 0 : 1));
+        }
+    }
 }
 
 TEST_CASE("polls: time-outs that the program acts on stay") {

@@ -5,6 +5,7 @@
 #include <linux/io_uring.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -345,10 +346,10 @@ TEST_CASE_FIXTURE(Rings, "requests: a poll in which one was done was a wait for 
                     .size = 4'096,
                     .request = request});
     };
-    for (uint32_t request = 1; request <= 4; ++request) {
+    for (uint32_t request = 1; request <= 6; ++request) {
         submit(a, request);
     }
-    enter(a, 4, 0);
+    enter(a, 6, 0);
     const uint64_t first = poll(10 * kMs, 1);
     done(19 * kMs, 2);
     const uint64_t late = poll(30 * kMs, 1);
@@ -358,8 +359,14 @@ TEST_CASE_FIXTURE(Rings, "requests: a poll in which one was done was a wait for 
     const uint64_t sent = job.add(b, {.kind = OpKind::send, .begin = 69 * kMs});
     const uint64_t woken = poll(60 * kMs, 1, {{b, EdgeKind::wake, 100, sent}});
     done(69 * kMs, 4);
+    const uint64_t cut = poll(70 * kMs, -EINTR);
+    done(80 * kMs + 10'000, 5);
+    const uint64_t signalled = poll(90 * kMs, -EINTR);
+    done(110 * kMs, 6);
     const Plan made_plan = plan();
-    CHECK(made_plan.tasks[a].requests.polls == std::vector<uint64_t>{first});
+    CHECK(made_plan.tasks[a].requests.polls == std::vector<uint64_t>{first, cut});
+    CHECK(needed(made_plan, a, cut) == 5);
+    CHECK(needed(made_plan, a, signalled) == -1);
     CHECK(needed(made_plan, a, first) == 1);
     CHECK(needed(made_plan, a, late) == -1);
     CHECK(needed(made_plan, a, timed_out) == -1);
