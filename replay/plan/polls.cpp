@@ -216,9 +216,15 @@ void Polls::join(Plan& plan) {
 }
 
 void Polls::leave_idlers(Plan& plan) const {
+    std::set<ProcessId> with_ring;
+    for (const RequestRing& ring : plan.rings) {
+        if (!ring.aio) {
+            with_ring.insert(ring.process);
+        }
+    }
     for (const auto& [idler, idles] : idlers_) {
-        if (!named_.contains(idler)) {
-            TaskPlan& task = plan.tasks[idler];
+        TaskPlan& task = plan.tasks[idler];
+        if (!named_.contains(idler) && with_ring.contains(task.process)) {
             task.explained.insert(task.explained.end(), idles.begin(), idles.end());
             plan.count(Count::waits_joined, idles.size());
             settle_explained(task);

@@ -22,11 +22,13 @@ void settle_explained(TaskPlan& task);
 /// first of its waits, and where it is slower it looks more often. A time-out that the program acts on stays: the task
 /// did input or output after it, computed, woke somebody who had waited for that, or was not woken in the end. So do
 /// those of an event loop, which are its timers, unless all of its waits have the same one. Sleeps between looks for a
-/// child's end count as such waits (Python's Popen.wait with a time-out). So do waits that were interrupted and went on.
+/// child's end count as such waits (Python's Popen.wait with a time-out). So do waits that were interrupted and went
+/// on.
 ///
 /// A thread for which nobody waited, and which the end of its process cut short, is a bystander once it only computes
 /// and waits (an allocator's thread, a runtime's monitor): its time-outs are over at once, as the job ends without it.
-/// So is a thread that only computes and idles, as those do that the kernel makes for a ring of io_uring.
+/// So is a thread that only computes and idles in a process with a ring of io_uring: the kernel makes such for the
+/// ring.
 class Polls {
 public:
     /// The ops of one task, in their order.
@@ -37,7 +39,7 @@ public:
     void see_wait_for(const Edge& edge, int64_t ns);
     /// Once it is known which waits somebody ended: what ran out before those is over at once, as they wait for it.
     void join(Plan& plan);
-    /// Threads that only idle, and for which nobody waits.
+    /// Threads that only idle, and for which nobody waits, of processes with a ring.
     void leave_idlers(Plan& plan) const;
     /// Sleeps one after the other, three or more, that are no polls as far as the log tells, ns.
     int64_t repeated_sleep_ns() const { return repeated_sleep_ns_; }
@@ -63,17 +65,17 @@ private:
 
     std::vector<Series> series_;  // by task
     Series pending_;
-    Series all_;           // every wait that ran out since the task did something else than computing and waiting
-    int64_t cut_ = 0;      // result of its last wait
-    bool looked_ = false;      // for a child, since the last wait
-    bool cut_short_ = false;   // the last wait was
-    bool idles_only_ = true;   // the task does nothing but compute besides ...
+    Series all_;              // every wait that ran out since the task did something else than computing and waiting
+    int64_t cut_ = 0;         // result of its last wait
+    bool looked_ = false;     // for a child, since the last wait
+    bool cut_short_ = false;  // the last wait was
+    bool idles_only_ = true;  // the task does nothing but compute besides ...
     std::vector<uint64_t> idles_;  // ... its ops of that kind
     std::vector<std::pair<TaskId, std::vector<uint64_t>>> idlers_;
-    std::set<TaskId> named_;       // for which somebody waits
-    size_t of_task_ = 0;   // where the task's series begin
-    int64_t epoll_ = 0;    // arg of the task's waits of an event loop
-    bool timers_ = false;  // which differs
+    std::set<TaskId> named_;  // for which somebody waits
+    size_t of_task_ = 0;      // where the task's series begin
+    int64_t epoll_ = 0;       // arg of the task's waits of an event loop
+    bool timers_ = false;     // which differs
     int64_t repeated_sleep_ns_ = 0;
     int64_t class_ = 0;                                          // of the pending waits
     int64_t computed_ = 0;                                       // ns, since the last of them

@@ -73,7 +73,10 @@ public:
           tables_(plan.log->tables()),
           uses_(tables_.files.size()),
           executed_(tables_.files.size()),
-          requests_(tables_, [this](const DoneRequest& request) { add(request.file, request.bytes()); }) {}
+          requests_(tables_, [this](const DoneRequest& request) {
+              add(request.file, request.bytes());
+              ++out_.requests;
+          }) {}
 
     RecordedDoubts run() {
         names_.resize(tables_.tasks.size());
@@ -90,6 +93,8 @@ public:
             plan_.log->forget(where);
         }
         requests_.finish();
+        out_.unreported_requests = requests_.unfinished();
+        out_.requests += out_.unreported_requests;
         // A mapping may be made in a block behind that of its touches: by another task.
         for (const auto& [map, mapping] : mappings_) {
             add(mapping.file, mapping.touched.bytes);
@@ -584,6 +589,16 @@ std::string assumed_flags(const RecordedDoubts& doubts) {
     return doubts.flags_assumed
                ? "fio's log does not say how files were opened: direct and synchronous I/O is buffered here"
                : "";
+}
+
+std::string unreported_requests(const RecordedDoubts& doubts, double share) {
+    constexpr uint64_t kFew = 8;
+    const auto most = share * static_cast<double>(doubts.requests);
+    return doubts.unreported_requests < kFew || static_cast<double>(doubts.unreported_requests) <= most
+               ? ""
+               : "the log has no result of " + format_count(doubts.unreported_requests) + " of " +
+                     counted(doubts.requests, "asynchronous request") +
+                     " (QEMU takes those of libaio from memory): what waited for them does not wait here";
 }
 
 std::string unclear_locks(const RecordedDoubts& doubts) {

@@ -22,6 +22,8 @@ struct FilesLeftOut {
 
 struct RecordedDoubts {
     uint64_t polled_requests = 0;  // that a polling thread of the kernel took
+    /// Asynchronous requests, and those of them whose result the log does not have.
+    uint64_t requests = 0, unreported_requests = 0;
     /// Bytes that the job read, wrote or touched in mapped files: those that the filter keeps, and those that it leaves
     /// out as a program's or the system's although they are data (is_part_of_program()).
     uint64_t kept_bytes = 0, left_out_bytes = 0;
@@ -118,6 +120,8 @@ std::string fetched_again(const RecordedDoubts& doubts, uint64_t here, uint64_t 
 /// "the log does not say which pages of 58.0 MiB of mapped files were used: ...", where that is more than a share of
 /// all data; else empty.
 std::string unseen_touches(const RecordedDoubts& doubts, double share);
+/// "the log has no result of 128 of 128 asynchronous requests ...", where that is more than a share; else empty.
+std::string unreported_requests(const RecordedDoubts& doubts, double share);
 /// "mapped files were in memory when recorded: ...": of the bytes that are read, each once, so many are pages of mapped
 /// files that were in memory. Where that is more than a share; else empty.
 std::string hidden_touches(uint64_t hidden_bytes, uint64_t read_bytes, double share);

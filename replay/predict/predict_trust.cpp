@@ -112,6 +112,7 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
           fetched_again(prediction.doubts, fetched_here(prediction), prediction.storage_bytes, kThirdShare),
           programs_among_data(prediction.doubts, kThirdShare),
           unseen_touches(prediction.doubts, kThirdShare),
+          unreported_requests(prediction.doubts, kSomeShare),
           missed_by_scaling(prediction.doubts, kSomeShare),
           left_out_data(prediction.doubts, kMostShare).empty() ? left_out_most(prediction.doubts) : std::string(),
           hidden_touches(prediction.hidden_bytes, prediction.known_bytes, kThirdShare),

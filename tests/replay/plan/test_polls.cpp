@@ -2,6 +2,8 @@
 // Waits whose time-out ran out before somebody woke the task.
 #include "replay/plan/polls.h"
 
+#include <linux/io_uring.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <memory>
@@ -138,32 +140,42 @@ TEST_CASE("polls: a wait that was interrupted and goes on is one wait") {
 }
 
 TEST_CASE("polls: a thread that only idles and computes, and for which nobody waits, delays nothing") {
-    for (const bool awaited : {false, true}) {
-        for (const bool reads : {false, true}) {
-            CAPTURE(awaited);
-            CAPTURE(reads);
-            const TempDir dir;
-            JobBuilder job(dir / "job.oplog");
-            const ProcessId process = job.process();
-            const TaskId main = job.task(process), worker = job.task(process);
-            const HandleId in = job.handle(job.file("/data/in"));
-            job.add(worker, {.kind = OpKind::compute, .begin = kMs, .duration = kMs, .flags = kComputeWorks});
-            if (reads) {
-                job.add(worker, {.kind = OpKind::pread, .begin = 3 * kMs, .result = 1, .handle = in, .fd = 3, .size = 1});
-            }
-            const uint64_t idles = job.add(worker, {.kind = OpKind::idle, .begin = 4 * kMs, .duration = 900 * kMs});
-            const uint64_t ends = job.add(worker, {.kind = OpKind::exit, .begin = 904 * kMs});
-            const std::vector<Edge> edges{{worker, EdgeKind::wake, 100, ends}};
-            job.add(main, {.kind = OpKind::wait,
-                           .begin = kMs,
-                           .duration = (awaited ? 903 : 10) * kMs,
-                           .arg = kWaitFutex,
-                           .edges = awaited ? std::span<const Edge>(edges) : std::span<const Edge>()});
-            const LogReader log = job.finish();
-            const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
-            const std::vector<uint64_t>& explained = plan.tasks[worker].explained;
-            CHECK(std::count(explained.begin(), explained.end(), idles) == (awaited || reads ? 0 : 1));
+    enum class Case : uint8_t { idles, awaited, reads, no_ring };
+    for (const Case each : {Case::idles, Case::awaited, Case::reads, Case::no_ring}) {
+        CAPTURE(static_cast<int>(each));
+        const bool awaited = each == Case::awaited, reads = each == Case::reads;
+        const TempDir dir;
+        JobBuilder job(dir / "job.oplog");
+        const ProcessId process = job.process();
+        const TaskId main = job.task(process), worker = job.task(process);
+        const HandleId in = job.handle(job.file("/data/in"));
+        job.add(worker, {.kind = OpKind::compute, .begin = kMs, .duration = kMs, .flags = kComputeWorks});
+        if (reads) {
+            job.add(worker, {.kind = OpKind::pread, .begin = 3 * kMs, .result = 1, .handle = in, .fd = 3, .size = 1});
         }
+        const uint64_t idles = job.add(worker, {.kind = OpKind::idle, .begin = 4 * kMs, .duration = 900 * kMs});
+        const uint64_t ends = job.add(worker, {.kind = OpKind::exit, .begin = 904 * kMs});
+        const std::vector<Edge> edges{{worker, EdgeKind::wake, 100, ends}};
+        job.add(main, {.kind = OpKind::wait,
+                       .begin = kMs,
+                       .duration = (awaited ? 903 : 10) * kMs,
+                       .arg = kWaitFutex,
+                       .edges = awaited ? std::span<const Edge>(edges) : std::span<const Edge>()});
+        if (each != Case::no_ring) {
+            const HandleId ring = job.handle(job.file("/ring"));
+            job.add(main, {.kind = OpKind::uring_submit,
+                           .begin = 910 * kMs,
+                           .handle = in,
+                           .fd = 3,
+                           .size = 4'096,
+                           .arg = IORING_OP_READ,
+                           .request = 1});
+            job.add(main, {.kind = OpKind::uring_enter, .begin = 910 * kMs, .result = 1, .handle = ring, .size = 1});
+        }
+        const LogReader log = job.finish();
+        const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
+        const std::vector<uint64_t>& explained = plan.tasks[worker].explained;
+        CHECK(std::count(explained.begin(), explained.end(), idles) == (each == Case::idles ? 1 : 0));
     }
 }
 

@@ -272,6 +272,22 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: names that a device served, of th
     }
 }
 
+TEST_CASE_FIXTURE(Recording, "recorded doubts: requests whose results the log does not have") {
+    const HandleId file = job.handle(job.file("/data/in"));
+    for (uint32_t request = 1; request <= 10; ++request) {
+        job.add(task, {.kind = OpKind::aio_submit, .handle = file, .fd = 3, .size = 4'096, .request = request});
+    }
+    job.add(task, {.kind = OpKind::aio_complete, .result = 4'096, .size = 4'096, .request = 3});
+    const RecordedDoubts doubts = look();
+    CHECK(doubts.requests == 10);
+    CHECK(doubts.unreported_requests == 9);
+    CHECK(!unreported_requests(doubts, 0.5).empty());
+    CHECK(unreported_requests(doubts, 0.95).empty());
+    RecordedDoubts few = doubts;
+    few.unreported_requests = 7;
+    CHECK(unreported_requests(few, 0.5).empty());
+}
+
 TEST_CASE_FIXTURE(Recording, "recorded doubts: locks that were asked for again and again") {
     const HandleId file = job.open(task, job.file("/data/db"));
     const auto ask = [&](OpKind kind, int64_t how, int64_t result) {
