@@ -78,7 +78,7 @@ void RepeatedLooks::see(const OpBlock& block, size_t i) {
     if (on_child && (child_ != 0 || block.arg[i] == kWaitChild + kWaitLooked)) {
         return;  // for the exec of a child made by vfork, or whether one has ended
     }
-    if (child_ != 0 && kind == OpKind::join && block.result[i] > 0) {
+    if (child_ != 0 && kind == OpKind::join && block.result[i] >= 0) {
         if (block.peer[i] == child_) {
             slept(op, std::clamp<int64_t>(block.duration[i], 0, kLongestLookSleep), child_);
         }

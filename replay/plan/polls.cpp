@@ -78,7 +78,7 @@ void Polls::see(const OpBlock& block, size_t i) {
     const bool looked = std::exchange(looked_, false);
     if (kind == OpKind::join && class_ == kWaitSleep &&
         pending_.expired.size() >= (pending_.looked ? size_t{1} : kLeastLooks) && computed_ <= kMostComputed &&
-        duration < kAtOnce && result > 0) {
+        duration < kAtOnce && result >= 0) {
         pending_.last = op;
         pending_.wait_class = kWaitChild;
         series_.push_back(std::move(pending_));

@@ -52,7 +52,7 @@ void RawAssembly::prepare_join(const raw_call& record, const Syscall& row, RawCa
     if (const RawOpRef* child = ended_child(record, row)) {
         raw.kind = OpKind::join;
         raw.peer = child->task;
-        raw.result = told_child(record, row);
+        raw.result = row.action == CallAction::ask_task ? int64_t{told_child(record, row)} : raw.result;
     } else {
         raw.kind = OpKind::wait;  // no child ended, or none that is recorded
     }
