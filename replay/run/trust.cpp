@@ -452,9 +452,10 @@ Trust trust_in(const ReplayResult& result) {
     for (std::string why :
          {alone_at_work(result.helpers, result.elapsed_ns, kMostShare), missing_memory(result, kMostShare),
           filled_holes(result, kMostShare), not_warm(result, kThirdShare), kept_in_memory(result, kThirdShare),
-          left_out_most(result.doubts), unreported_requests(result.doubts, kSomeShare), programs_among_data(result.doubts, kThirdShare),
-          unseen_touches(result.doubts, kThirdShare), missed_by_scaling(result.doubts, kSomeShare),
-          hidden_pages(result, kThirdShare), used_again(result, kThirdShare), fewer_around(result.around, kThirdShare),
+          left_out_most(result.doubts), unreported_requests(result.doubts, kSomeShare),
+          programs_among_data(result.doubts, kThirdShare), unseen_touches(result.doubts, kThirdShare),
+          missed_by_scaling(result.doubts, kSomeShare), hidden_pages(result, kThirdShare),
+          used_again(result, kThirdShare), fewer_around(result.around, kThirdShare),
           names_asked_for(result.doubts, result.name_walk_ns, result.elapsed_ns, kThirdShare)}) {
         if (!why.empty()) {
             return {Trust::Level::poor, std::move(why)};
