@@ -92,7 +92,7 @@ ResultRule rule_of(OpKind kind, int64_t arg) {
 
 bool may_not_wait(OpKind kind, int64_t detail) {
     constexpr int64_t kNoWait = 8;  // RWF_NOWAIT
-    return result_detail(kind, 0, detail) == detail && (detail & kNoWait) != 0;
+    return is_vectored(kind) && (detail & kNoWait) != 0;
 }
 
 }  // namespace

@@ -20,12 +20,12 @@ enum class ResultMatch {
     differs,
 };
 
-/// What of an op says how its results compare: `arg`, of vectored calls `flags`.
-constexpr int64_t result_detail(OpKind kind, int64_t arg, int64_t flags) {
-    const bool vectored =
-        kind == OpKind::readv || kind == OpKind::preadv || kind == OpKind::writev || kind == OpKind::pwritev;
-    return vectored ? flags : arg;
+constexpr bool is_vectored(OpKind kind) {
+    return kind == OpKind::readv || kind == OpKind::preadv || kind == OpKind::writev || kind == OpKind::pwritev;
 }
+
+/// What of an op says how its results compare: `arg`, of vectored calls `flags`.
+constexpr int64_t result_detail(OpKind kind, int64_t arg, int64_t flags) { return is_vectored(kind) ? flags : arg; }
 
 /// `detail`: see result_detail(); the results are the call's, or -errno. Errors must be equal. Where both succeeded,
 /// the numbers must be equal, too, if they are the program's own: bytes moved, positions. Ops that perform no I/O

@@ -2,6 +2,7 @@
 // Asynchronous requests: a recorded ring is a ring here, and libaio's context a context. What waits for what is in the
 // plan (replay/plan/requests.h).
 #include <algorithm>
+#include <utility>
 
 #include "formats/oplog/async_request.h"
 #include "replay/engine/posix.h"
@@ -87,12 +88,18 @@ bool PosixEngine::await(const RequestNeed& need) {
             continue;
         }
         ring.wait(kSlice, count);
-        // A log may ask for more than its requests can give.
         if (ring.has(need.count, need.request) || ring.in_flight() != 0) {
+            if (std::exchange(told, false)) {
+                worker_.run.needs_none(self);
+            }
             continue;
         }
-        told = others_live();
-        if (!told || worker_.run.needs_in_vain(self)) {
+        // A log may ask for more than its requests can give.
+        if (!others_live()) {
+            break;
+        }
+        told = true;
+        if (worker_.run.needs_in_vain(self)) {
             break;
         }
     }

@@ -52,7 +52,7 @@ void Polls::see(const OpBlock& block, size_t i) {
     if (kind == OpKind::uring_complete && cut_short_) {
         return;  // what it was interrupted for
     }
-    if (kind == OpKind::idle) {
+    if (kind == OpKind::idle && idles_only_) {
         idles_.push_back(op);
     }
     idles_only_ = idles_only_ && (kind == OpKind::idle || kind == OpKind::compute || kind == OpKind::exit);
@@ -141,14 +141,13 @@ void Polls::end_task(TaskId task) {
     class_ = epoll_ = 0;
     timers_ = looked_ = cut_short_ = false;
     if (idles_only_ && !idles_.empty()) {
-        idlers_.push_back({task, idles_});
+        idlers_.emplace_back(task, std::move(idles_));
     }
-    idles_.clear();
+    idles_ = {};
     idles_only_ = true;
 }
 
 void Polls::see_wait_for(const Edge& edge, int64_t ns) {
-    named_.insert(edge.task);
     if (edge.kind == EdgeKind::wake && ns >= kLeastWaited) {
         int64_t& longest = waited_for_[{edge.task, edge.op}];
         longest = std::max(longest, ns);
@@ -222,9 +221,18 @@ void Polls::leave_idlers(Plan& plan) const {
             with_ring.insert(ring.process);
         }
     }
+    if (with_ring.empty() || idlers_.empty()) {
+        return;
+    }
+    std::set<TaskId> awaited;
+    for (const TaskPlan& task : plan.tasks) {
+        for (const WaitFor& wait : task.waits) {
+            awaited.insert(wait.task);
+        }
+    }
     for (const auto& [idler, idles] : idlers_) {
         TaskPlan& task = plan.tasks[idler];
-        if (!named_.contains(idler) && with_ring.contains(task.process)) {
+        if (!awaited.contains(idler) && with_ring.contains(task.process)) {
             task.explained.insert(task.explained.end(), idles.begin(), idles.end());
             plan.count(Count::waits_joined, idles.size());
             settle_explained(task);

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -72,10 +71,9 @@ private:
     bool idles_only_ = true;  // the task does nothing but compute besides ...
     std::vector<uint64_t> idles_;  // ... its ops of that kind
     std::vector<std::pair<TaskId, std::vector<uint64_t>>> idlers_;
-    std::set<TaskId> named_;  // for which somebody waits
-    size_t of_task_ = 0;      // where the task's series begin
-    int64_t epoll_ = 0;       // arg of the task's waits of an event loop
-    bool timers_ = false;     // which differs
+    size_t of_task_ = 0;   // where the task's series begin
+    int64_t epoll_ = 0;    // arg of the task's waits of an event loop
+    bool timers_ = false;  // which differs
     int64_t repeated_sleep_ns_ = 0;
     int64_t class_ = 0;                                          // of the pending waits
     int64_t computed_ = 0;                                       // ns, since the last of them
