@@ -6,7 +6,6 @@
 
 #include <csignal>
 #include <initializer_list>
-#include <tuple>
 
 #include "tests/formats/assemble/recording/two_tasks.h"
 #include "tests/units.h"
@@ -72,14 +71,18 @@ TEST_CASE("a child that had stopped before its parent waits had done its calls")
 }
 
 TEST_CASE("a wait that tells of something else than a stop has no such cause") {
-    for (const auto& [nr, options, code] : {std::tuple{SYS_waitid, WEXITED | WSTOPPED, kContinued},
-                                            {SYS_waitid, WEXITED | WSTOPPED, kExited},
-                                            {SYS_wait4, WCONTINUED | WUNTRACED, kStopped},
-                                            {SYS_wait4, 0, kStopped}}) {
-        CAPTURE(nr);
-        CAPTURE(code);
+    struct Told {
+        uint16_t nr;
+        uint64_t options;
+        int code;
+    };
+    // No structured binding: clang 14 does not let the lambdas of CAPTURE name one.
+    for (const Told& told : {Told{SYS_waitid, WEXITED | WSTOPPED, kContinued}, Told{SYS_waitid, WEXITED | WSTOPPED, kExited},
+                             Told{SYS_wait4, WCONTINUED | WUNTRACED, kStopped}, Told{SYS_wait4, 0, kStopped}}) {
+        CAPTURE(told.nr);
+        CAPTURE(told.code);
         Stop job;
-        job.told(static_cast<uint16_t>(nr), static_cast<uint64_t>(options), code);
+        job.told(told.nr, told.options, told.code);
         job.goes_on();
         CHECK(of_wait(job.assemble()).empty());
     }
