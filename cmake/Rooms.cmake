@@ -17,6 +17,10 @@ if(REPRISE_SANITIZE)
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
     # Fences, as in Asio, which TSan does not follow; it may at worst see a race that is none.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
+  if(REPRISE_SANITIZE MATCHES "undefined")
+    # A fifth of the build: AddressSanitizer sees null pointers as well.
+    target_compile_options(reprise_options INTERFACE -fno-sanitize=null,vptr,object-size)
+  endif()
   string(REPLACE "fuzzer-no-link," "" link_sanitizers "${REPRISE_SANITIZE}")
   target_link_options(reprise_options INTERFACE -fsanitize=${link_sanitizers})
 endif()

@@ -19,12 +19,7 @@ if [[ ${1:-} == --fix ]]; then
     exit 0
 fi
 
-failed=0
-for file in "${sources[@]}"; do
-    if ! clang-format "$file" | cmp -s - "$file"; then
-        echo "not formatted: $file"
-        failed=1
-    fi
-done
-[[ $failed == 0 ]] || echo "mend with: scripts/check-format.sh --fix"
-exit $failed
+if ! printf '%s\0' "${sources[@]}" | xargs -0 -n 40 -P "$(nproc)" clang-format --dry-run -Werror; then
+    echo "mend with: scripts/check-format.sh --fix"
+    exit 1
+fi

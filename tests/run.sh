@@ -127,10 +127,10 @@ tests() { # PRESET [ctest argument...]
 fuzz_one() {
     local program=$1 name seeds=()
     name=$(basename "$program")
-    mkdir -p "build/fuzz/corpus/$name" build/fuzz/artifacts
+    mkdir -p "build/corpus/$name" build/artifacts
     [[ -d tests/fuzz/corpus/${name#fuzz_} ]] && seeds=("tests/fuzz/corpus/${name#fuzz_}")
     "$program" -max_total_time="${REPRISE_FUZZ_SECONDS:-10}" -timeout=25 -rss_limit_mb=2048 -print_final_stats=1 \
-        -artifact_prefix="build/fuzz/artifacts/$name-" "build/fuzz/corpus/$name" "${seeds[@]}"
+        -artifact_prefix="build/artifacts/$name-" "build/corpus/$name" "${seeds[@]}"
 }
 
 # As many at once as there are CPUs: one has only a thread. Each counts as a test.
@@ -155,9 +155,8 @@ fuzzers() {
 }
 
 shell_scripts() {
-    local scripts
-    mapfile -t scripts < <(find scripts tests examples .ci -type f \( -name '*.sh' -o -name '*.bash' -o -path '.ci/run' \) 2>/dev/null)
-    shellcheck --severity=warning --external-sources --source-path=SCRIPTDIR "${scripts[@]}"
+    find scripts tests examples .ci -type f \( -name '*.sh' -o -name '*.bash' -o -path '.ci/run' \) -print0 2>/dev/null |
+        xargs -0 -n 12 -P "$jobs" shellcheck --severity=warning --external-sources --source-path=SCRIPTDIR
 }
 
 check 'format' scripts/check-format.sh

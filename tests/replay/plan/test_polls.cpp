@@ -260,6 +260,7 @@ struct Parent {
     int64_t join_ns = 50'000, looks_ns = 70'000;
     bool reads = false, elsewhere = false;  // between the sleeps; each time
     bool looks = false;                     // before each of them, as the log tells
+    int64_t asks = 0;                       // for a name, after each of the looks: the result; 0: does not
     TempDir dir{};
     JobBuilder job{dir / "job.oplog"};
     TaskId parent = 0;
@@ -270,6 +271,7 @@ struct Parent {
         const ProcessId second = job.process();
         const TaskId child = job.task(second);
         const HandleId h = job.handle(job.file("/data/in"));
+        const FileId name = job.file("/data/asked", asks < 0 ? Origin::absent : Origin::existed);
         job.add(child, {.kind = OpKind::compute, .begin = 0, .duration = 200 * kMs, .flags = kComputeWorks});
         const uint64_t ends = job.add(child, {.kind = OpKind::exit, .begin = 200 * kMs});
         int64_t at = 1'000;
@@ -277,6 +279,9 @@ struct Parent {
         for (size_t i = 0; i < sleeps; ++i) {
             if (looks) {
                 job.add(parent, {.kind = OpKind::wait, .begin = at, .arg = kWaitChild + kWaitLooked});
+            }
+            if (asks != 0) {
+                job.add(parent, {.kind = OpKind::stat, .begin = at, .result = asks, .file = name});
             }
             job.add(parent, {.kind = OpKind::wait, .begin = at, .duration = each - looks_ns, .arg = kWaitSleep});
             at += each - looks_ns;
@@ -326,6 +331,15 @@ TEST_CASE("polls: sleeps between looks for a child's end") {
         parent.sleeps = 2;
         CHECK(parent.joined() == 2);
     }
+    SUBCASE("and for a name that is not there") {
+        parent.looks = true;
+        parent.asks = -ENOENT;
+        CHECK(parent.joined() == 5);
+    }
+    SUBCASE("it only looks for such a name") {
+        parent.asks = -ENOENT;
+        CHECK(parent.joined() == 0);
+    }
     SUBCASE("it waited for the child itself") {
         parent.join_ns = 20 * kMs;
         CHECK(parent.joined() == 0);
@@ -346,7 +360,6 @@ TEST_CASE("polls: sleeps between looks for a child's end") {
         options.storage.read = {{4096, 0}};
         options.filter = OpFilter::all();
         for (const auto& [faster, sleeps] : {std::pair{4.0, 1}, {1.5, 2}, {1.0, 3}, {0.5, 6}}) {
-            CAPTURE(faster);
             options.speeds.cpu = faster;
             const double here = static_cast<double>(predict(log, options).elapsed_ns) / kMs;
             CHECK(here == doctest::Approx(70 * sleeps).epsilon(0.02));

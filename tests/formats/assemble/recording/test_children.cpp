@@ -77,8 +77,9 @@ TEST_CASE("a wait that tells of something else than a stop has no such cause") {
         int code;
     };
     // No structured binding: clang 14 does not let the lambdas of CAPTURE name one.
-    for (const Told& told : {Told{SYS_waitid, WEXITED | WSTOPPED, kContinued}, Told{SYS_waitid, WEXITED | WSTOPPED, kExited},
-                             Told{SYS_wait4, WCONTINUED | WUNTRACED, kStopped}, Told{SYS_wait4, 0, kStopped}}) {
+    for (const Told& told :
+         {Told{SYS_waitid, WEXITED | WSTOPPED, kContinued}, Told{SYS_waitid, WEXITED | WSTOPPED, kExited},
+          Told{SYS_wait4, WCONTINUED | WUNTRACED, kStopped}, Told{SYS_wait4, 0, kStopped}}) {
         CAPTURE(told.nr);
         CAPTURE(told.code);
         Stop job;
