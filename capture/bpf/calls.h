@@ -3,6 +3,7 @@
 #ifndef REPRISE_CAPTURE_CALLS_H
 #define REPRISE_CAPTURE_CALLS_H
 
+#include "aio_ring.h"
 #include "inside.h"
 #include "lists.h"
 #include "pages.h"
@@ -12,6 +13,7 @@
 
 #define MAP_ANONYMOUS 0x20
 #define PR_SET_NAME 15
+#define NR_READ 0
 
 struct call_record {
     struct raw_call call;
@@ -255,6 +257,12 @@ int BPF_PROG(call_enter, struct pt_regs* regs, long id) {
     settle_pages(state);
     settle_faults(state);
     settle_stolen(task, state);
+    if (state->aio_context) {
+        look_for_taken(state, 0);
+    }
+    if (takes_events(nr)) {
+        note_aio_ring(state, regs->di, 1);
+    }
     state->nr = nr;
     state->fault_enter = 0;
     if (rules[nr & (CALL_LIMIT - 1)].flags & RULE_AT_ENTER) {
@@ -324,12 +332,20 @@ int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
             SUBMIT(record);
         }
     }
+    if (takes_events(nr)) {
+        note_aio_ring(state, regs->di, -1);
+    } else if (nr == NR_IO_SUBMIT && state->aio_context != regs->di) {
+        note_aio_ring(state, regs->di, 0);
+    }
     state->enter = 0;
     state->left = now;
     state->nr = NO_CALL;
     stolen_from_here(task, state);
     /* Told with the next call, as this one's record is gone. What runs before a call differs little (CallGaps). */
     state->own = bpf_ktime_get_ns() - now;
+    if (nr == NR_READ && state->aio_eventfd && state->aio_eventfd - 1 == (__s32)regs->di && result == 8) {
+        look_for_taken(state, 1);
+    }
     return 0;
 }
 

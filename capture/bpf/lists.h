@@ -221,6 +221,7 @@ static __noinline void add_messages(struct composer* c, __u64 user, __u32 which,
 
 /* The vector of one control block; few buffers, as the list of the scratch holds the blocks' addresses meanwhile. */
 #define IOCB_PREADV 7
+#define IOCB_HAS_EVENTFD 1
 #define IOCB_PWRITEV 8
 static long put_block_size(__u32 i, void* context) {
     struct composer* c = context;
@@ -270,6 +271,10 @@ static long add_iocb(__u32 i, void* context) {
     }
     if (i == 0 || c->count != (__u32)fd) {
         add_fd(c, fd, 2);
+    }
+    struct task_state* state = words[7] & IOCB_HAS_EVENTFD ? state_of(bpf_get_current_task_btf()) : 0;
+    if (state) {
+        state->aio_eventfd = (words[7] >> 32) + 1;
     }
     c->count = fd;
     if (opcode == IOCB_PREADV || opcode == IOCB_PWRITEV) {

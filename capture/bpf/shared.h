@@ -107,6 +107,8 @@ struct task_state {
         folio_page;        /* page cache and number of the page that a fault writes to; 0: none is awaited */
     raw_s64 folio_counted; /* pages of files (before: of tmpfs) that the process had mapped by then */
     raw_u64 fault_pages;   /* that the fault mapped, from its address on */
+    raw_u64 aio_context;   /* to which it submitted last (libaio); 0: none */
+    raw_s64 aio_eventfd;   /* less 1: that of its last request with one; 0: none */
     struct raw_fd at_enter;
     struct { /* faults on neighbouring pages, not emitted yet */
         raw_u64 enter, end, busy, address;

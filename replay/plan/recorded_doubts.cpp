@@ -598,7 +598,7 @@ std::string unreported_requests(const RecordedDoubts& doubts, double share) {
                ? ""
                : "the log has no result of " + format_count(doubts.unreported_requests) + " of " +
                      counted(doubts.requests, "asynchronous request") +
-                     " (QEMU takes those of libaio from memory): what waited for them does not wait here";
+                     " (of libaio, another thread may take them from memory): what waited for them does not wait here";
 }
 
 std::string unclear_locks(const RecordedDoubts& doubts) {
