@@ -65,8 +65,7 @@ std::byte* PosixEngine::outgoing(HandleId handle, size_t bytes) {
     // Writes go through a part that stays in the processor's cache, eight bytes on each time round: a block of 4 KiB
     // comes again after 512 MiB. O_DIRECT wants whole pages: after 4 MiB.
     constexpr size_t kCached = size_t{1} << 20, kPage = 4096;
-    const auto& flags = worker_.plan.handle_flags;
-    const bool direct = handle < flags.size() && (flags[handle] & kHandleDirect) != 0;
+    const bool direct = is_direct(handle);
     const size_t whole = bytes < kPage && !direct ? 8 : kPage, part = direct ? WritePattern::kPeriod : kCached;
     const size_t from = (next_out_ + whole - 1) & ~(whole - 1);  // all are powers of two
     next_out_ = from + ((bytes + whole - 1) & ~(whole - 1));
@@ -147,19 +146,21 @@ int64_t PosixEngine::perform(const OpBlock& b, size_t i, OpKind kind) {
         case OpKind::dup: return duplicate(b, i);
         case OpKind::fcntl: return control(b, i);
         case OpKind::read:
-            return with_fd([&](int fd) { return sys::call(SYS_read, fd, buffer_, read_size(b.size[i])); });
         case OpKind::pread:
-            return with_fd(
-                [&](int fd) { return sys::call(SYS_pread64, fd, buffer_, read_size(b.size[i]), b.offset[i]); });
+            return with_fd([&](int fd) {
+                const size_t off = off_by(b, i), bytes = std::min(read_size(b.size[i]), buffer_bytes_ - off);
+                return kind == OpKind::pread ? sys::call(SYS_pread64, fd, buffer_ + off, bytes, b.offset[i])
+                                             : sys::call(SYS_read, fd, buffer_ + off, bytes);
+            });
         case OpKind::write:
             return with_fd([&](int fd) {
                 const size_t size = write_size(part_written(b, i));
-                return sys::call(SYS_write, fd, outgoing(b.handle[i], size), size);
+                return sys::call(SYS_write, fd, outgoing(b.handle[i], size) + off_by(b, i), size);
             });
         case OpKind::pwrite:
             return with_fd([&](int fd) {
                 const size_t size = write_size(part_written(b, i));
-                return sys::call(SYS_pwrite64, fd, outgoing(b.handle[i], size), size, b.offset[i]);
+                return sys::call(SYS_pwrite64, fd, outgoing(b.handle[i], size) + off_by(b, i), size, b.offset[i]);
             });
         case OpKind::readv:
         case OpKind::preadv:

@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -56,7 +57,7 @@ public:
         }
         if (kind == OpKind::pread || kind == OpKind::read) {
             const int fd = worker_.descriptors.get(b.handle[i]);
-            if (__builtin_expect(fd >= 0, 1)) {
+            if (__builtin_expect(fd >= 0 && b.result[i] != -EINVAL, 1)) {
                 const size_t bytes = read_size(b.size[i]);
                 return kind == OpKind::pread ? sys::call(SYS_pread64, fd, buffer_, bytes, b.offset[i])
                                              : sys::call(SYS_read, fd, buffer_, bytes);
@@ -96,6 +97,13 @@ protected:
     /// What a write writes, at least so many bytes; only read from. Other bytes each time, as a storage that compresses
     /// or finds what it has already would else do less than for the job.
     std::byte* outgoing(HandleId handle, size_t bytes);
+    /// 1 for a direct call that was refused (EINVAL): a buffer that no device takes, as where the job's was not aligned;
+    /// with an offset or a size that is refused it makes no difference. 0 for all others.
+    size_t off_by(const OpBlock& b, size_t i) const { return b.result[i] == -EINVAL && is_direct(b.handle[i]) ? 1 : 0; }
+    bool is_direct(HandleId handle) const {
+        const auto& flags = worker_.plan.handle_flags;
+        return handle < flags.size() && (flags[handle] & kHandleDirect) != 0;
+    }
     const std::byte* outgoing_ = nullptr;  // the bytes of all writes, or of the next one
     size_t next_out_ = 0;                  // where among them the next write starts
     std::vector<iovec> iov_;

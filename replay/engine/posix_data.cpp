@@ -33,7 +33,8 @@ int64_t PosixEngine::vectored(const OpBlock& b, size_t i, OpKind kind) {
     }
     const bool reads = kind == OpKind::readv || kind == OpKind::preadv;
     std::byte* const base = reads ? buffer_ : outgoing(b.handle[i], write_size(b.size[i]));
-    const int count = pieces(b.list_of(i), b.size[i], base, reads ? buffer_bytes_ : worker_.pattern.size());
+    const size_t off = off_by(b, i), most = (reads ? buffer_bytes_ : worker_.pattern.size()) - off;
+    const int count = pieces(b.list_of(i), b.size[i], base + off, most);
     const bool at_position = kind == OpKind::readv || kind == OpKind::writev;
     const int64_t offset = at_position ? -1 : b.offset[i];
     const int64_t rwf = b.flags[i] & 0xffffffff;
