@@ -22,6 +22,7 @@
 #include "replay/plan/mapped_parents.h"
 #include "replay/plan/paced.h"
 #include "replay/plan/polls.h"
+#include "replay/plan/samplers.h"
 #include "replay/plan/stored_queues.h"
 
 namespace reprise {
@@ -184,16 +185,24 @@ public:
             task.timers = std::move(paced);
         }
         polls_.end_task(id);
+        samplers_.end_task();
         task.looks = looks_.take();
     }
 
     void join_polls() { polls_.join(plan_); }
+    void find_samplers() {
+        for (const Edge& edge : samplers_.find(plan_)) {
+            sharing_.see_edge_source(edge);
+        }
+    }
     void find_helpers() { plan_.helpers = helpers_.finish(); }
     void join_looks() {
         polls_.leave_idlers(plan_);
+        const int64_t sampling = samplers_.join(plan_);
         const int64_t looking = reprise::join_looks(plan_);
+        const int64_t polling = std::max<int64_t>(polls_.repeated_sleep_ns() - sampling, 0);
         // Most of the one are among the other.
-        plan_.repeated_sleep_ns = std::max(polls_.repeated_sleep_ns() + looking, plan_.helpers.beats_ns);
+        plan_.repeated_sleep_ns = std::max(polling + looking, plan_.helpers.beats_ns);
     }
 
     std::vector<SpawnSite> sites;
@@ -240,6 +249,7 @@ private:
         note_end(id, kind, i);
         helpers_.see(id, block_, i);
         polls_.see(block_, i);
+        samplers_.see(id, block_, i);
         looks_.see(block_, i);
         paced_.see(block_.first + i, kind, block_.arg[i], block_.begin[i], block_.duration[i]);
         timers_.see(block_.first + i, kind, block_.arg[i], block_.result[i], block_.begin[i], block_.duration[i]);
@@ -465,6 +475,7 @@ private:
     std::vector<End> ends_;                 // by task
     Helpers helpers_;
     Polls polls_;
+    Samplers samplers_;
     RepeatedLooks looks_{tables_};
     Timers timers_;
     PacedSleeps paced_;
@@ -556,6 +567,7 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
     }
     find_lasting_directories(plan, scan);
     scan.find_cut_waits();
+    scan.find_samplers();
     scan.find_helpers();
     plan.async_depth = scan.async_depth.greatest();
     scan.requests.finish(plan);

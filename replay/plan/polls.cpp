@@ -75,6 +75,10 @@ void Polls::see(const OpBlock& block, size_t i) {
         looked_ = true;
         return;
     }
+    if ((looked_ || pending_.looked) && result == -ENOENT && info(kind).is(Trait::path)) {
+        computed_ += duration;  // another look in vain, as fio's for a request to tell how far it is
+        return;
+    }
     const bool looked = std::exchange(looked_, false);
     if (kind == OpKind::join && class_ == kWaitSleep &&
         pending_.expired.size() >= (pending_.looked ? size_t{1} : kLeastLooks) && computed_ <= kMostComputed &&

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+#include "replay/plan/samplers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "replay/plan/edges_rules.h"
+#include "replay/plan/plan.h"
+#include "replay/plan/polls.h"
+
+namespace reprise {
+namespace {
+
+constexpr size_t kLeastPeriods = 3;
+constexpr size_t kMostPeriods = size_t{1} << 20;
+constexpr int64_t kLongestPeriod = int64_t{1} << 50;  // ns; longer ones are malformed
+/// Of the time that it waits: more is work of the job.
+constexpr double kLittleWork = 0.2;
+/// Who moves more of the job's data is a part of it.
+constexpr uint64_t kLittleSampled = 1 << 20;
+constexpr double kLittleShare = 0.01;
+/// ns: who waits for less waits for no sample.
+constexpr int64_t kAwaitedSample = 5'000'000;
+/// What a read of a timer returns.
+constexpr int64_t kTimerRead = 8;
+
+void add_clamped(int64_t& to, int64_t more) { to += std::clamp<int64_t>(more, 0, kLongestPeriod); }
+void add_clamped(uint64_t& to, uint64_t more) { to += std::min(more, UINT64_MAX - to); }
+
+}  // namespace
+
+void Samplers::reset() {
+    const TaskId task = now_.task;
+    now_ = {};
+    now_.task = task;
+}
+
+void Samplers::timed(uint64_t op, int64_t begin, int64_t ns) {
+    if (now_.told != 0 || now_.waits.size() == kMostPeriods || begin < 0 || begin > kLongestPeriod || ns < 0 ||
+        ns > kLongestPeriod) {
+        reset();  // it was told something, and waits on: not to stop
+    }
+    now_.waits.emplace_back(op, ns);
+    add_clamped(now_.waited_ns, ns);
+    add_clamped(now_.work_ns, std::exchange(now_.after_ns, 0));
+    now_.begin = begin;
+    now_.end = OpRef::end_of(begin, ns);
+}
+
+void Samplers::wait(const OpBlock& block, size_t i) {
+    const int64_t arg = block.arg[i], duration = block.duration[i];
+    if (is_lock_wait(arg) || arg == kWaitWokeOthers || arg == kWaitChild + kWaitLooked) {
+        return;
+    }
+    const uint64_t op = block.first + i;
+    const bool by_others = block.has_edges() && !block.edges_of(i).empty();
+    if (by_others && now_.waits.empty()) {
+        return;  // it is told to begin
+    }
+    if (by_others) {
+        if (now_.told != 0) {
+            return reset();
+        }
+        now_.told = op;
+        add_clamped(now_.work_ns, std::exchange(now_.after_ns, 0));
+    } else if (ended_by_time(arg, block.result[i])) {
+        timed(op, block.begin[i], duration);
+    } else if ((arg == kWaitPoll || wait_class(arg) == kWaitEpoll) && block.result[i] > 0) {
+        polled_ = {op, block.begin[i], duration, true};
+    } else {
+        add_clamped(now_.after_ns, duration);
+    }
+}
+
+void Samplers::see(TaskId task, const OpBlock& block, size_t i) {
+    const auto kind = static_cast<OpKind>(block.kind[i]);
+    const OpInfo& row = info(kind);
+    now_.task = task;
+    requests_ = requests_ || row.is(Trait::async);
+    if (row.is(Trait::waits) && !is_lock_wait(block.arg[i]) && block.has_edges()) {
+        for (const Edge& edge : block.edges_of(i)) {
+            if (edge.task == task) {
+                continue;
+            }
+            if (const auto at = joins_.find(edge.task); at == joins_.end() || at->second.ended < edge.op) {
+                joins_[edge.task] = {task, block.first + i, block.begin[i], edge.op};
+            }
+            if (block.duration[i] >= kAwaitedSample) {
+                awaited_.emplace_back(edge.task, edge.op);
+            }
+        }
+    }
+    if (kind == OpKind::compute) {
+        return add_clamped(now_.after_ns, block.duration[i]);
+    }
+    if (std::exchange(polled_.is, false)) {
+        if (kind == OpKind::receive && block.result[i] == kTimerRead) {
+            timed(polled_.op, polled_.begin, polled_.ns);
+        } else {
+            reset();
+        }
+    }
+    if (kind == OpKind::wait) {
+        return wait(block, i);
+    }
+    add_clamped(now_.after_ns, block.duration[i]);
+    if ((row.is(Trait::reads) || row.is(Trait::writes)) && block.result[i] > 0) {
+        add_clamped(bytes_, static_cast<uint64_t>(block.result[i]));
+        add_clamped(now_.bytes, static_cast<uint64_t>(block.result[i]));
+    }
+}
+
+void Samplers::end_task() {
+    if (!std::exchange(requests_, false) && now_.waits.size() >= kLeastPeriods) {
+        now_.by_flag = now_.told == 0;
+        now_.told = now_.by_flag ? now_.waits.back().first : now_.told;
+        found_.push_back(std::move(now_));
+    }
+    now_ = {};
+    polled_.is = false;
+}
+
+bool Samplers::is_little(const Sampler& one) const {
+    const auto most = kLittleWork * static_cast<double>(one.waited_ns);
+    const double each = most / static_cast<double>(one.waits.size());
+    return static_cast<double>(one.work_ns) <= most && static_cast<double>(one.after_ns) <= std::max(each, 1e6) &&
+           (one.bytes <= kLittleSampled ||
+            static_cast<double>(one.bytes) <= kLittleShare * static_cast<double>(bytes_));
+}
+
+std::vector<Edge> Samplers::find(Plan& plan) {
+    std::sort(awaited_.begin(), awaited_.end());
+    std::vector<Edge> told;
+    std::erase_if(found_, [&](const Sampler& one) {
+        const auto next =
+            std::lower_bound(awaited_.begin(), awaited_.end(), std::pair{one.task, one.waits.front().first});
+        if ((next != awaited_.end() && next->first == one.task && next->second < one.told) || !is_little(one)) {
+            return true;
+        }
+        if (!one.by_flag) {
+            return false;
+        }
+        const auto join = joins_.find(one.task);
+        if (join == joins_.end() || join->second.ended <= one.told || join->second.op == 0 ||
+            join->second.begin <= one.begin || join->second.begin >= one.end || plan.cut[one.task].second.task != 0) {
+            return true;
+        }
+        told.push_back({join->second.task, EdgeKind::wake, 100, join->second.op - 1});
+        plan.cut[one.task] = {one.told, told.back()};
+        return false;
+    });
+    awaited_ = {};
+    joins_ = {};
+    return told;
+}
+
+int64_t Samplers::join(Plan& plan) const {
+    int64_t joined = 0;
+    for (const Sampler& one : found_) {
+        TaskPlan& task = plan.tasks[one.task];
+        settle_explained(task);
+        const std::vector<uint64_t> ended = task.explained;
+        if (!std::binary_search(ended.begin(), ended.end(), one.told)) {
+            continue;
+        }
+        for (const auto& [op, ns] : one.waits) {
+            if (op != one.told && std::binary_search(ended.begin(), ended.end(), op)) {
+                continue;  // a poll, as well
+            }
+            task.explained.push_back(op);
+            plan.count(Count::waits_joined);
+            joined += ns;
+            if (one.task < plan.helpers.tasks.size() && plan.helpers.tasks[one.task].beats_at(op)) {
+                plan.helpers.beats_ns -= std::min(plan.helpers.beats_ns, ns);
+            }
+        }
+        if (one.by_flag) {
+            LookGrid grid{one.waits.front().first, one.told, one.told, {}, 0};
+            for (size_t i = 0; i < std::min(one.waits.size(), kMostLookSleeps); ++i) {
+                grid.sleeps.push_back(one.waits[i].second);
+            }
+            task.look_grids.push_back(std::move(grid));
+        }
+        settle_explained(task);
+    }
+    return joined;
+}
+
+}  // namespace reprise
