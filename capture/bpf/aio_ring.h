@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Results of libaio that a job takes from the ring in its own memory, without a call, as QEMU does: looked for when its
  * next call begins, and told as a call of io_getevents that asked for none and took them. A job may let go of what it
- * took only once it has dealt with it, and so after it has submitted more: what is in the ring when it reads the eventfd
- * of its requests it takes then. */
+ * took only once it has dealt with it, and so after it has submitted more: what is in the ring when it reads the
+ * eventfd of its requests it takes then. */
 #ifndef REPRISE_CAPTURE_AIO_RING_H
 #define REPRISE_CAPTURE_AIO_RING_H
 
@@ -25,8 +25,8 @@ struct aio_ring_key {
     __u32 pid, pad;
 };
 struct aio_ring_state {
-    __u32 told;   /* up to where; at or behind the ring's head, or as far ahead as there are results */
-    __u32 inside; /* threads in io_getevents: there the kernel takes them */
+    __u32 told;        /* up to where; at or behind the ring's head, or as far ahead as there are results */
+    __u32 inside;      /* threads in io_getevents: there the kernel takes them */
     __u32 itself, pad; /* results were taken without a call */
 };
 struct {
@@ -39,8 +39,8 @@ struct {
 static __always_inline bool takes_events(__u32 nr) { return nr == NR_IO_GETEVENTS || nr == NR_IO_PGETEVENTS; }
 
 static __always_inline bool read_aio_ring(struct aio_ring* out, __u64 context) {
-    return bpf_probe_read_user(out, sizeof *out, (void*)context) == 0 && out->magic == AIO_RING_MAGIC &&
-           out->entries && out->entries <= AIO_RING_LIMIT && out->head < out->entries;
+    return bpf_probe_read_user(out, sizeof *out, (void*)context) == 0 && out->magic == AIO_RING_MAGIC && out->entries &&
+           out->entries <= AIO_RING_LIMIT && out->head < out->entries;
 }
 
 static long add_taken(__u32 i, void* context) {

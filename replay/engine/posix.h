@@ -97,8 +97,8 @@ protected:
     /// What a write writes, at least so many bytes; only read from. Other bytes each time, as a storage that compresses
     /// or finds what it has already would else do less than for the job.
     std::byte* outgoing(HandleId handle, size_t bytes);
-    /// 1 for a direct call that was refused (EINVAL): a buffer that no device takes, as where the job's was not aligned;
-    /// with an offset or a size that is refused it makes no difference. 0 for all others.
+    /// 1 for a direct call that was refused (EINVAL): a buffer that no device takes, as where the job's was not
+    /// aligned; with an offset or a size that is refused it makes no difference. 0 for all others.
     size_t off_by(const OpBlock& b, size_t i) const { return b.result[i] == -EINVAL && is_direct(b.handle[i]) ? 1 : 0; }
     bool is_direct(HandleId handle) const {
         const auto& flags = worker_.plan.handle_flags;

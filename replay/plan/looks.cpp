@@ -14,7 +14,11 @@ constexpr size_t kLeastSameLooks = 3;
 
 int64_t join_looks(Plan& plan, TaskId id) {
     TaskPlan& task = plan.tasks[id];
-    const std::vector<LookSleep>& sleeps = task.looks.sleeps;
+    std::vector<LookSleep>& sleeps = task.looks.sleeps;
+    settle_explained(task);
+    std::erase_if(sleeps, [&](const LookSleep& each) {  // those of a sampler
+        return each.child == 0 && std::binary_search(task.explained.begin(), task.explained.end(), each.op);
+    });
     size_t first = 0;  // that nobody has ended yet
     int64_t ns = 0, unexplained = 0;
     const auto leave = [&](size_t end) {

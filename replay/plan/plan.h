@@ -180,7 +180,7 @@ struct Plan {
     std::array<uint64_t, 8> edges_by_kind{};     // by EdgeKind; 0 unused
     QueueInference queues;                       // none unless asked for
     std::vector<std::pair<uint64_t, Edge>> cut;  // by task: the wait that the end of its process cut, and that end; or
-                                                 // the sleep in which it was told to stop, and by what (Samplers)
+                                                 // where it sees that it is to stop, and who tells it (Samplers)
     std::vector<Guard> guards;                   // locks held during calls on files
     uint32_t guard_locks = 0;                    // how many
     std::vector<Counter> counters;               // what the plan dropped or repaired

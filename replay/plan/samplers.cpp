@@ -17,7 +17,7 @@ constexpr int64_t kLongestPeriod = int64_t{1} << 50;  // ns; longer ones are mal
 /// Of the time that it waits: more is work of the job.
 constexpr double kLittleWork = 0.2;
 /// Who moves more of the job's data is a part of it.
-constexpr uint64_t kLittleSampled = 1 << 20;
+constexpr uint64_t kLittleSampled = 1 << 16;
 constexpr double kLittleShare = 0.01;
 /// ns: who waits for less waits for no sample.
 constexpr int64_t kAwaitedSample = 5'000'000;
@@ -113,7 +113,7 @@ void Samplers::see(TaskId task, const OpBlock& block, size_t i) {
 void Samplers::end_task() {
     if (!std::exchange(requests_, false) && now_.waits.size() >= kLeastPeriods) {
         now_.by_flag = now_.told == 0;
-        now_.told = now_.by_flag ? now_.waits.back().first : now_.told;
+        now_.told = now_.by_flag ? now_.waits.back().first + 1 : now_.told;
         found_.push_back(std::move(now_));
     }
     now_ = {};
@@ -128,27 +128,41 @@ bool Samplers::is_little(const Sampler& one) const {
             static_cast<double>(one.bytes) <= kLittleShare * static_cast<double>(bytes_));
 }
 
+/// Whether it is known who tells it. An edge to who sets a flag is added to Plan::cut and to `told`.
+bool Samplers::is_told(Sampler& one, Plan& plan, std::vector<Edge>& told) const {
+    const auto next = std::lower_bound(awaited_.begin(), awaited_.end(), std::pair{one.task, one.waits.front().first});
+    if ((next != awaited_.end() && next->first == one.task && next->second < one.told) || !is_little(one)) {
+        return false;
+    }
+    if (!one.by_flag) {
+        return true;
+    }
+    auto& [cut, by] = plan.cut[one.task];
+    if (by.task != 0) {
+        one.by_flag = false;  // the end of its process
+        one.told = cut;
+        return cut >= one.waits.front().first;
+    }
+    const auto join = joins_.find(one.task);
+    if (join == joins_.end() || join->second.ended < one.told || join->second.op == 0 ||
+        join->second.begin <= one.begin || join->second.begin >= one.end) {
+        return false;
+    }
+    cut = one.told;
+    by = {join->second.task, EdgeKind::wake, 100, join->second.op - 1};
+    told.push_back(by);
+    return true;
+}
+
 std::vector<Edge> Samplers::find(Plan& plan) {
     std::sort(awaited_.begin(), awaited_.end());
     std::vector<Edge> told;
-    std::erase_if(found_, [&](const Sampler& one) {
-        const auto next =
-            std::lower_bound(awaited_.begin(), awaited_.end(), std::pair{one.task, one.waits.front().first});
-        if ((next != awaited_.end() && next->first == one.task && next->second < one.told) || !is_little(one)) {
-            return true;
+    std::vector<Sampler> all = std::exchange(found_, {});
+    for (Sampler& one : all) {
+        if (is_told(one, plan, told)) {
+            found_.push_back(std::move(one));
         }
-        if (!one.by_flag) {
-            return false;
-        }
-        const auto join = joins_.find(one.task);
-        if (join == joins_.end() || join->second.ended <= one.told || join->second.op == 0 ||
-            join->second.begin <= one.begin || join->second.begin >= one.end || plan.cut[one.task].second.task != 0) {
-            return true;
-        }
-        told.push_back({join->second.task, EdgeKind::wake, 100, join->second.op - 1});
-        plan.cut[one.task] = {one.told, told.back()};
-        return false;
-    });
+    }
     awaited_ = {};
     joins_ = {};
     return told;
@@ -160,11 +174,17 @@ int64_t Samplers::join(Plan& plan) const {
         TaskPlan& task = plan.tasks[one.task];
         settle_explained(task);
         const std::vector<uint64_t> ended = task.explained;
-        if (!std::binary_search(ended.begin(), ended.end(), one.told)) {
+        const bool is_told =
+            one.by_flag ? std::any_of(task.waits.begin(), task.waits.end(),
+                                      [&](const WaitFor& wait) {
+                                          return wait.op == one.told && wait.task == plan.cut[one.task].second.task;
+                                      })
+                        : std::binary_search(ended.begin(), ended.end(), one.told);
+        if (!is_told) {
             continue;
         }
         for (const auto& [op, ns] : one.waits) {
-            if (op != one.told && std::binary_search(ended.begin(), ended.end(), op)) {
+            if (std::binary_search(ended.begin(), ended.end(), op)) {
                 continue;  // a poll, as well
             }
             task.explained.push_back(op);

@@ -16,7 +16,8 @@ struct Plan;
 /// A sampler of figures, a heartbeat, a progress bar: a thread that waits for time to pass three times or more, does
 /// little between, moves none of the job's data, and for whose results nobody waits. Where storage is faster it is told
 /// to stop before it has waited for as long as recorded, so all its waits are one: for who tells it. It is told
-///  - by a call that wakes it (an Event set, a byte in a pipe) in a wait that is its last, or
+///  - by a call that wakes it (an Event set, a byte in a pipe) in a wait that is its last,
+///  - by the end of its process, which cuts its last wait, or
 ///  - by what it looks at after each sleep (a flag in memory). The log does not show flags. It shows that somebody who
 ///    waited for the thread's end began to wait in its last sleep: what that task did before is taken for the cause,
 ///    and the thread sees it with its next look.
@@ -37,7 +38,7 @@ private:
     struct Sampler {
         TaskId task = 0;
         std::vector<std::pair<uint64_t, int64_t>> waits;  // op and ns
-        uint64_t told = 0;  // op of the wait in which it is told; the last of `waits` where that is by a flag
+        uint64_t told = 0;  // op of the wait in which it is told; by a flag: the first after its waits
         bool by_flag = false;
         int64_t begin = 0, end = 0;                        // ns, of the last of `waits`
         int64_t waited_ns = 0, work_ns = 0, after_ns = 0;  // in all; between the waits; after it was told
@@ -52,6 +53,7 @@ private:
     void wait(const OpBlock& block, size_t i);
     void timed(uint64_t op, int64_t begin, int64_t ns);
     bool is_little(const Sampler& one) const;
+    bool is_told(Sampler& one, Plan& plan, std::vector<Edge>& told) const;
     void reset();
 
     std::vector<Sampler> found_;

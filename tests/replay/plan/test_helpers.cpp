@@ -204,6 +204,7 @@ TEST_CASE("helpers: sleeps of one length with little between them are a series")
 
 TEST_CASE("helpers: what goes on without the others is told from what did so in the recording") {
     Heartbeat job;
+    job.line = 1 << 14;  // more than a sampler writes
     SUBCASE("the others are faster") {
         const Prediction found = at_once(job.build());
         CHECK(static_cast<double>(found.helpers.beats_ns) / kMs == doctest::Approx(2'000).epsilon(0.01));
@@ -213,6 +214,13 @@ TEST_CASE("helpers: what goes on without the others is told from what did so in 
             "for 2.00 s of the 2.00 s nothing went on but sleeps one after the other, beside which others worked when "
             "recorded: the job would be done earlier here");
         CHECK(!found.interval);
+    }
+    SUBCASE("one that only samples ends with them") {
+        job.line = 24;
+        const Prediction found = at_once(job.build());
+        CHECK(found.helpers.beats_ns == 0);
+        CHECK(poor(found).empty());
+        CHECK(found.elapsed_ns < 150 * kMs);  // with its next look
     }
     SUBCASE("it did not end with them when recorded, either") {
         job.reads = 12;

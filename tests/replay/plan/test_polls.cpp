@@ -66,8 +66,9 @@ struct Helper {
                                 .edges = by});
             }
             if (writes) {
-                job.add(helper,
-                        {.kind = OpKind::pwrite, .begin = at, .result = 100, .handle = h, .fd = 3, .size = 100});
+                job.add(
+                    helper,
+                    {.kind = OpKind::pwrite, .begin = at, .result = 100'000, .handle = h, .fd = 3, .size = 100'000});
             }
             job.add(helper, {.kind = OpKind::compute, .begin = at, .duration = looks_ns, .flags = kComputeWorks});
             at += looks_ns;

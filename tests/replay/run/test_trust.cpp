@@ -199,7 +199,8 @@ TEST_CASE("trust: tasks that wrote one after another write at the same time, loc
     CHECK(trust_in(result).level == Trust::Level::fair);
     result.doubts.unreported_requests = 21;
     check(result, "poor",
-          "the log has no result of 21 of 200 asynchronous requests (of libaio, another thread may take them from memory): what "
+          "the log has no result of 21 of 200 asynchronous requests (of libaio, another thread may take them from "
+          "memory): what "
           "waited "
           "for them does not wait here");
 }
