@@ -10,7 +10,7 @@ declare -A packages=(
     [build]='g++ cmake ninja-build pkg-config libboost1.81-dev libboost-program-options1.81-dev
              libzstd-dev liblz4-dev libxxhash-dev libisal-dev libsimdjson-dev nlohmann-json3-dev libyaml-cpp-dev
              libsqlite3-dev libcairo2-dev libfuse3-dev liburing-dev libjs-chart.js libbpf-dev clang'
-    [test]='doctest-dev zlib1g-dev clang-14 clang-format clang-tidy clang libclang-rt-14-dev dpkg-dev file
+    [test]='doctest-dev zlib1g-dev clang-14 clang-format clang-tidy clang lld libclang-rt-14-dev dpkg-dev file
             gzip zstd lz4 btrfs-progs shellcheck man-db ccache strace python3 python3-yaml zsh fish'
     [bench]='libbenchmark-dev liburing-dev fio python3'
     [train]='python3 python3-torch python3-pil python3-numpy'
