@@ -67,4 +67,7 @@ function(add_room folder)
   room_target(target ${folder})
   add_library(${target} STATIC ${sources})
   target_link_libraries(${target} PUBLIC reprise_options ${linked} ${ROOM_EXTERNAL})
+  if(REPRISE_SANITIZE AND folder MATCHES "^formats/(oplog|support|assemble)")
+    target_compile_options(${target} PRIVATE -O1)  # every test spends its time there
+  endif()
 endfunction()
