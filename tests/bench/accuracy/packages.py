@@ -23,7 +23,7 @@ PINNED = {
     "h5py": ("h5py==3.11.0", "numpy==1.26.4"),
     "lmdb": ("lmdb==1.5.1",),
     "caio": ("caio==0.12.10",),
-    "liburing": ("liburing==2026.3.30",),
+    "liburing": ("liburing==2024.5.3",),
     "zarr": ("zarr==3.0.8", "numcodecs==0.14.1", "crc32c==2.7.1", "donfig==0.8.1.post1", "pyyaml==6.0.2", "typing-extensions==4.12.2",
              "packaging==24.1", "numpy==1.26.4"),
     "deepspeed": ("ninja==1.11.1.1", "hjson==3.1.0", "msgpack==1.0.8", "py-cpuinfo==9.0.0", "psutil==6.0.0", "pydantic==1.10.17", "typing-extensions==4.12.2",
