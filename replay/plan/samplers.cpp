@@ -21,6 +21,8 @@ constexpr uint64_t kLittleSampled = 1 << 16;
 constexpr double kLittleShare = 0.01;
 /// ns: who waits for less waits for no sample.
 constexpr int64_t kAwaitedSample = 5'000'000;
+/// Of the wait before it: one that could have run out.
+constexpr double kNoLonger = 1.25;
 /// What a read of a timer returns.
 constexpr int64_t kTimerRead = 8;
 
@@ -35,11 +37,12 @@ void Samplers::reset() {
     now_.task = task;
 }
 
-void Samplers::timed(uint64_t op, int64_t begin, int64_t ns) {
-    if (now_.told != 0 || now_.waits.size() == kMostPeriods || begin < 0 || begin > kLongestPeriod || ns < 0 ||
-        ns > kLongestPeriod) {
+void Samplers::timed(uint64_t op, int64_t begin, int64_t ns, int64_t wait_class) {
+    if (now_.told != 0 || wait_class != now_.wait_class || now_.waits.size() == kMostPeriods || begin < 0 ||
+        begin > kLongestPeriod || ns < 0 || ns > kLongestPeriod) {
         reset();  // it was told something, and waits on: not to stop
     }
+    now_.wait_class = wait_class;
     now_.waits.emplace_back(op, ns);
     add_clamped(now_.waited_ns, ns);
     add_clamped(now_.work_ns, std::exchange(now_.after_ns, 0));
@@ -58,15 +61,16 @@ void Samplers::wait(const OpBlock& block, size_t i) {
         return;  // it is told to begin
     }
     if (by_others) {
-        if (now_.told != 0) {
+        const double most = kNoLonger * static_cast<double>(now_.waits.back().second);
+        if (now_.told != 0 || wait_class(arg) != now_.wait_class || static_cast<double>(duration) > most) {
             return reset();
         }
         now_.told = op;
         add_clamped(now_.work_ns, std::exchange(now_.after_ns, 0));
     } else if (ended_by_time(arg, block.result[i])) {
-        timed(op, block.begin[i], duration);
+        timed(op, block.begin[i], duration, wait_class(arg));
     } else if ((arg == kWaitPoll || wait_class(arg) == kWaitEpoll) && block.result[i] > 0) {
-        polled_ = {op, block.begin[i], duration, true};
+        polled_ = {op, block.begin[i], duration, wait_class(arg), true};
     } else {
         add_clamped(now_.after_ns, duration);
     }
@@ -95,7 +99,7 @@ void Samplers::see(TaskId task, const OpBlock& block, size_t i) {
     }
     if (std::exchange(polled_.is, false)) {
         if (kind == OpKind::receive && block.result[i] == kTimerRead) {
-            timed(polled_.op, polled_.begin, polled_.ns);
+            timed(polled_.op, polled_.begin, polled_.ns, polled_.wait_class);
         } else {
             reset();
         }

@@ -16,7 +16,8 @@ struct Plan;
 /// A sampler of figures, a heartbeat, a progress bar: a thread that waits for time to pass three times or more, does
 /// little between, moves none of the job's data, and for whose results nobody waits. Where storage is faster it is told
 /// to stop before it has waited for as long as recorded, so all its waits are one: for who tells it. It is told
-///  - by a call that wakes it (an Event set, a byte in a pipe) in a wait that is its last,
+///  - by a call that wakes it (an Event set, a byte in a pipe) in a wait that is its last, of the same kind as the
+///    others and no longer, so that it would have woken it in each of them,
 ///  - by the end of its process, which cuts its last wait, or
 ///  - by what it looks at after each sleep (a flag in memory). The log does not show flags. It shows that somebody who
 ///    waited for the thread's end began to wait in its last sleep: what that task did before is taken for the cause,
@@ -43,6 +44,7 @@ private:
         int64_t begin = 0, end = 0;                        // ns, of the last of `waits`
         int64_t waited_ns = 0, work_ns = 0, after_ns = 0;  // in all; between the waits; after it was told
         uint64_t bytes = 0;
+        int64_t wait_class = 0;  // of all of them
     };
     struct Join {
         TaskId task = 0;
@@ -51,7 +53,7 @@ private:
         uint64_t ended = 0;  // op of the other that it waited for
     };
     void wait(const OpBlock& block, size_t i);
-    void timed(uint64_t op, int64_t begin, int64_t ns);
+    void timed(uint64_t op, int64_t begin, int64_t ns, int64_t wait_class);
     bool is_little(const Sampler& one) const;
     bool is_told(Sampler& one, Plan& plan, std::vector<Edge>& told) const;
     void reset();
@@ -63,7 +65,7 @@ private:
     bool requests_ = false;  // the task has asynchronous ones
     struct {
         uint64_t op = 0;
-        int64_t begin = 0, ns = 0;
+        int64_t begin = 0, ns = 0, wait_class = 0;
         bool is = false;
     } polled_;            // a wait that something ended which no task did: the next call tells whether that was a timer
     uint64_t bytes_ = 0;  // of all tasks

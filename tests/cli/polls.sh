@@ -13,10 +13,18 @@ joined() {
     python3 -c 'import json; print(sum(c["count"] for c in json.load(open("run.json"))["counters"] if c["name"] == "waits_joined"))'
 }
 
-run 0 "$REPRISE" capture -q -o c.oplog -- "$polls"
-equal "$(joined c.oplog)" 3
-run 0 "$REPRISE" capture -q -o acts.oplog -- "$polls" lines
-equal "$(joined acts.oplog)" 0
+# joins N LOG COMMAND...: so many are joined of what it records. A thread that is off its processor for long between two
+# waits computes, as far as the log tells: then once more.
+joins() {
+    for _ in 1 2 3; do
+        run 0 "$REPRISE" capture -q -f -o "$2" -- "${@:3}"
+        [[ $(joined "$2") != "$1" ]] || return 0
+    done
+    fail "$2: $(joined "$2") joined, not $1"
+}
+
+joins 3 c.oplog "$polls"
+joins 0 acts.oplog "$polls" lines
 
 # The same with Python's Condition.wait(timeout).
 cat >polls.py <<'EOF'
@@ -38,10 +46,40 @@ with told:
     told.notify()
 thread.join()
 EOF
-run 0 "$REPRISE" capture -q -o python.oplog -- python3 polls.py
-equal "$(joined python.oplog)" 3
-run 0 "$REPRISE" capture -q -o python-acts.oplog -- python3 polls.py lines
-equal "$(joined python-acts.oplog)" 0
+joins 3 python.oplog python3 polls.py
+joins 0 python-acts.oplog python3 polls.py lines
+
+# A thread that samples until it is told to stop: nine waits of 50 ms or more, by an Event and by a flag.
+cat >sampler.py <<'EOF'
+import sys, threading, time
+stop, going = threading.Event(), True
+def sample(log):
+    log.write(open("/proc/self/stat").read()), log.flush()
+def by_event():
+    with open("samples", "w") as log:
+        while not stop.wait(0.05):
+            sample(log)
+def by_flag():
+    with open("samples", "w") as log:
+        while going:
+            sample(log), time.sleep(0.05)
+thread = threading.Thread(target=by_event if sys.argv[1] == "event" else by_flag)
+thread.start()
+end = time.thread_time() + 0.5
+while time.thread_time() < end:
+    pass
+going = False
+stop.set()
+thread.join()
+EOF
+for how in event flag; do
+    for _ in 1 2 3; do # the flag may be set while the thread takes a sample
+        run 0 "$REPRISE" capture -q -f -o "sampler-$how.oplog" -- python3 sampler.py "$how"
+        count=$(joined "sampler-$how.oplog")
+        ((count < 9)) || break
+    done
+    ((count >= 9)) || fail "a sampler told by $how: $count waits joined"
+done
 
 # Sleeps between looks at what another process writes, makes, renames or gives back, and for its end, are one wait for it;
 # those until some time stay.

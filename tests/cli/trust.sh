@@ -158,7 +158,7 @@ going = True
 def beat():
     with open("beats", "w") as file:
         while going:
-            file.write("."), file.flush(), time.sleep(0.05)
+            file.write("." * 8192), file.flush(), time.sleep(0.05)
 thread = threading.Thread(target=beat)
 thread.start()
 while time.process_time() < 1: pass

@@ -19,17 +19,18 @@ struct Sampling {
     size_t samples = 9;
     int64_t every = 100 * kMs, works = kMs;  // ns
     int64_t wait_class = kWaitFutex, expired = -ETIMEDOUT;
-    int64_t timer_read = 0;                       // bytes, where a timer ends its polls
-    int64_t bytes = 1'000;                        // of each read
-    int64_t waits_for_sample = 0;                 // ns, of a third thread
-    int64_t joins_at = 930 * kMs;                 // where it is told by a flag
-    bool woken_between = false, request = false;  // once
+    int64_t told_ns = 0, told_class = kWaitFutex;  // of the wait in which it is woken; 0: until then
+    int64_t timer_read = 0;                        // bytes, where a timer ends its polls
+    int64_t bytes = 1'000;                         // of each read
+    int64_t waits_for_sample = 0;                  // ns, of a third thread
+    int64_t joins_at = 930 * kMs;                  // where it is told by a flag
+    bool woken_between = false, request = false;   // once
 
     TempDir dir{};
     JobBuilder job{dir / "job.oplog"};
     TaskId main = 0, sampler = 0;
     std::vector<uint64_t> waits{};
-    uint64_t told = 0, joins = 0;
+    uint64_t joins = 0;
 
     LogReader build() {
         const ProcessId process = job.process();
@@ -71,9 +72,11 @@ struct Sampling {
         }
         if (!by_flag) {
             const std::vector<Edge> by{{main, EdgeKind::wake, 100, tells}};
-            told =
-                job.add(sampler,
-                        {.kind = OpKind::wait, .begin = at, .duration = computed - at, .arg = kWaitFutex, .edges = by});
+            job.add(sampler, {.kind = OpKind::wait,
+                              .begin = at,
+                              .duration = told_ns != 0 ? told_ns : computed - at,
+                              .arg = told_class,
+                              .edges = by});
             at = computed;
         }
         const uint64_t exits = job.add(sampler, {.kind = OpKind::exit, .begin = at});
@@ -118,7 +121,7 @@ TEST_CASE("samplers: waits until somebody tells the thread to stop") {
     Sampling job;
     SUBCASE("by waking it are one wait for that") { CHECK(job.joined() == 9); }
     SUBCASE("whether they are time-outs or ends of a timer") {
-        job.wait_class = kWaitPoll;
+        job.wait_class = job.told_class = kWaitPoll;
         job.expired = 1;
         job.timer_read = 8;
         CHECK(job.joined() == 9);
@@ -127,6 +130,14 @@ TEST_CASE("samplers: waits until somebody tells the thread to stop") {
         job.wait_class = kWaitPoll;
         job.expired = 1;
         job.timer_read = 4;
+        CHECK(job.joined() == 0);
+    }
+    SUBCASE("but not where that would not have woken it before, as it waits for long now") {
+        job.told_ns = 130 * kMs;
+        CHECK(job.joined() == 0);
+    }
+    SUBCASE("or in another way") {
+        job.told_class = kWaitPoll;
         CHECK(job.joined() == 0);
     }
     SUBCASE("two show nothing") {
