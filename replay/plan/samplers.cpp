@@ -46,7 +46,7 @@ void Samplers::timed(uint64_t op, int64_t begin, int64_t ns, int64_t wait_class)
     now_.waits.emplace_back(op, ns);
     add_clamped(now_.waited_ns, ns);
     add_clamped(now_.work_ns, std::exchange(now_.after_ns, 0));
-    now_.begin = begin;
+    now_.since = now_.waits.size() == 1 ? begin : now_.end;
     now_.end = OpRef::end_of(begin, ns);
 }
 
@@ -149,7 +149,7 @@ bool Samplers::is_told(Sampler& one, Plan& plan, std::vector<Edge>& told) const 
     }
     const auto join = joins_.find(one.task);
     if (join == joins_.end() || join->second.ended < one.told || join->second.op == 0 ||
-        join->second.begin <= one.begin || join->second.begin >= one.end) {
+        join->second.begin <= one.since || join->second.begin >= one.end) {
         return false;
     }
     cut = one.told;

@@ -20,7 +20,7 @@ struct Plan;
 ///    others and no longer, so that it would have woken it in each of them,
 ///  - by the end of its process, which cuts its last wait, or
 ///  - by what it looks at after each sleep (a flag in memory). The log does not show flags. It shows that somebody who
-///    waited for the thread's end began to wait in its last sleep: what that task did before is taken for the cause,
+///    waited for the thread's end began to wait in its last period: what that task did before is taken for the cause,
 ///    and the thread sees it with its next look.
 /// What it did between its waits it does at once, as little as it is.
 class Samplers {
@@ -41,7 +41,7 @@ private:
         std::vector<std::pair<uint64_t, int64_t>> waits;  // op and ns
         uint64_t told = 0;  // op of the wait in which it is told; by a flag: the first after its waits
         bool by_flag = false;
-        int64_t begin = 0, end = 0;                        // ns, of the last of `waits`
+        int64_t since = 0, end = 0;                        // ns: the ends of the last two of `waits`
         int64_t waited_ns = 0, work_ns = 0, after_ns = 0;  // in all; between the waits; after it was told
         uint64_t bytes = 0;
         int64_t wait_class = 0;  // of all of them

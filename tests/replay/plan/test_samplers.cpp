@@ -178,6 +178,11 @@ TEST_CASE("samplers: sleeps until the thread sees that it is to stop") {
     job.wait_class = kWaitSleep;
     job.expired = 0;
     SUBCASE("are one wait for who waits for its end from within the last of them") { CHECK(job.joined() == 10); }
+    SUBCASE("or from after the one before it, as that one may have been too early to see the flag") {
+        job.works = 10 * kMs;
+        job.joins_at = 985 * kMs;  // the last two begin at 881 and 991 ms
+        CHECK(job.joined() == 10);
+    }
     SUBCASE("who waited for it before that one was not its cause") {
         job.joins_at = 880 * kMs;
         CHECK(job.joined() == 0);
