@@ -80,6 +80,8 @@ void Samplers::see(TaskId task, const OpBlock& block, size_t i) {
     const auto kind = static_cast<OpKind>(block.kind[i]);
     const OpInfo& row = info(kind);
     now_.task = task;
+    now_.last = block.begin[i];
+    now_.last_op = block.first + i;
     requests_ = requests_ || row.is(Trait::async);
     if (row.is(Trait::waits) && !is_lock_wait(block.arg[i]) && block.has_edges()) {
         for (const Edge& edge : block.edges_of(i)) {
@@ -149,8 +151,12 @@ bool Samplers::is_told(Sampler& one, Plan& plan, std::vector<Edge>& told) const 
     }
     const auto join = joins_.find(one.task);
     if (join == joins_.end() || join->second.ended < one.told || join->second.op == 0 ||
-        join->second.begin <= one.since || join->second.begin >= one.end) {
+        join->second.begin <= one.since || join->second.begin >= one.last ||
+        one.last - one.end > one.waits.back().second) {
         return false;
+    }
+    if (join->second.begin >= one.end) {
+        one.told = one.last_op;  // set while it took the last sample
     }
     cut = one.told;
     by = {join->second.task, EdgeKind::wake, 100, join->second.op - 1};

@@ -39,9 +39,11 @@ private:
     struct Sampler {
         TaskId task = 0;
         std::vector<std::pair<uint64_t, int64_t>> waits;  // op and ns
-        uint64_t told = 0;  // op of the wait in which it is told; by a flag: the first after its waits
+        uint64_t told = 0;  // op of the wait in which it is told; by a flag: where it sees it
         bool by_flag = false;
         int64_t since = 0, end = 0;                        // ns: the ends of the last two of `waits`
+        int64_t last = 0;                                  // ns, begin of its last op
+        uint64_t last_op = 0;                              // that
         int64_t waited_ns = 0, work_ns = 0, after_ns = 0;  // in all; between the waits; after it was told
         uint64_t bytes = 0;
         int64_t wait_class = 0;  // of all of them

@@ -100,7 +100,7 @@ struct Sampling {
         }
         CHECK(task.look_grids.size() == (by_flag && count != 0 ? 1 : 0));
         const bool waits_for_main = std::any_of(task.waits.begin(), task.waits.end(), [&](const WaitFor& wait) {
-            return wait.op == waits.back() + 1 && wait.task == main && wait.source + 1 == joins;
+            return wait.op > waits.back() && wait.task == main && wait.source + 1 == joins;
         });
         CHECK(waits_for_main == (by_flag && count != 0));
         return count;
@@ -181,6 +181,11 @@ TEST_CASE("samplers: sleeps until the thread sees that it is to stop") {
     SUBCASE("or from after the one before it, as that one may have been too early to see the flag") {
         job.works = 10 * kMs;
         job.joins_at = 985 * kMs;  // the last two begin at 881 and 991 ms
+        CHECK(job.joined() == 10);
+    }
+    SUBCASE("or while it takes its last sample, after which it does not sleep") {
+        job.works = 10 * kMs;
+        job.joins_at = 1'096 * kMs;  // it ends at 1101
         CHECK(job.joined() == 10);
     }
     SUBCASE("who waited for it before that one was not its cause") {
