@@ -102,7 +102,7 @@ struct Sampling {
         const bool waits_for_main = std::any_of(task.waits.begin(), task.waits.end(), [&](const WaitFor& wait) {
             return wait.op > waits.back() && wait.task == main && wait.source + 1 == joins;
         });
-        CHECK(waits_for_main == (by_flag && count != 0));
+        CHECK((by_flag && waits_for_main) == (by_flag && count != 0));
         return count;
     }
     double predicted_ms(double cpu) {
