@@ -8,6 +8,7 @@
 
 #include "lists.h"
 
+#define NR_IO_DESTROY 207
 #define NR_IO_GETEVENTS 208
 #define NR_IO_SUBMIT 209
 #define NR_IO_PGETEVENTS 333
@@ -51,15 +52,7 @@ static long add_taken(__u32 i, void* context) {
         c->flags |= RAW_FLAG_UNREADABLE;
         return 1;
     }
-    struct raw_part* part = begin_part(c, RAW_PART_EVENT, 3, sizeof(struct raw_aio_event), 1);
-    if (!part) {
-        return 1;
-    }
-    struct raw_aio_event* out = (struct raw_aio_event*)(part + 1);
-    out->data = words[0];
-    out->iocb = words[1];
-    out->result = words[2];
-    return 0;
+    return put_event(c, words[0], words[1], words[2]);
 }
 
 static __always_inline __u32 ring_distance(const struct aio_ring* ring, __u32 from, __u32 to) {
@@ -97,6 +90,12 @@ static __always_inline struct aio_ring_key aio_ring_key_of(__u64 context) {
     return key;
 }
 
+static __noinline int forget_aio_ring(__u64 context) {
+    const struct aio_ring_key key = aio_ring_key_of(context);
+    bpf_map_delete_elem(&aio_rings, &key);
+    return 0;
+}
+
 /* Of a task that has submitted: what it took since. `all`: and what is there, which it takes now. */
 static __noinline int look_for_taken(struct task_state* state, bool all) {
     if (!state) {
@@ -106,7 +105,11 @@ static __noinline int look_for_taken(struct task_state* state, bool all) {
     const struct aio_ring_key key = aio_ring_key_of(context);
     struct aio_ring_state* known = bpf_map_lookup_elem(&aio_rings, &key);
     struct aio_ring now;
-    if (!known || known->inside || !read_aio_ring(&now, context)) {
+    if (!known) {
+        state->aio_context = 0; /* until it submits again: the context is gone, and another one may lie there */
+        return 0;
+    }
+    if (known->inside || !read_aio_ring(&now, context)) {
         return 0;
     }
     const __u32 from = known->told, there = ring_distance(&now, now.head, now.tail);

@@ -334,6 +334,8 @@ int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
     }
     if (takes_events(nr)) {
         note_aio_ring(state, regs->di, -1);
+    } else if (nr == NR_IO_DESTROY) {
+        forget_aio_ring(regs->di);
     } else if (nr == NR_IO_SUBMIT && state->aio_context != regs->di) {
         note_aio_ring(state, regs->di, 0);
     }

@@ -290,17 +290,21 @@ static __noinline void add_iocbs(struct composer* c, __u64 user, __s64 entries) 
     bpf_loop(n, add_iocb, c, 0);
 }
 
-static long add_event(__u32 i, void* context) {
-    struct composer* c = context;
+/* A result of libaio; 1 where there is no room. */
+static __always_inline long put_event(struct composer* c, __u64 data, __u64 iocb, __s64 result) {
     struct raw_part* part = begin_part(c, RAW_PART_EVENT, 3, sizeof(struct raw_aio_event), 1);
     if (!part) {
         return 1;
     }
     struct raw_aio_event* out = (struct raw_aio_event*)(part + 1);
-    out->data = list_word(c, i * 4);
-    out->iocb = list_word(c, i * 4 + 1);
-    out->result = list_word(c, i * 4 + 2);
+    out->data = data;
+    out->iocb = iocb;
+    out->result = result;
     return 0;
+}
+static long add_event(__u32 i, void* context) {
+    struct composer* c = context;
+    return put_event(c, list_word(c, i * 4), list_word(c, i * 4 + 1), list_word(c, i * 4 + 2));
 }
 static __noinline void add_events(struct composer* c, __u64 user, __s64 entries) {
     if (entries <= 0) {

@@ -101,7 +101,20 @@ int main(int argc, char **argv)
         let_go(1);
         TAKEN(0, names[i]);
     }
+    /* Another context where that one was: nothing was taken from it yet. */
+    const aio_context_t first = g_context;
+    WANT(CALL1(SYS_io_destroy, g_context), 0);
+    g_context = 0;
+    WANT(CALL2(SYS_io_setup, 8, &g_context), 0);
+    if (g_context != first)
+        fprintf(stderr, "the second context lies elsewhere\n");
+    submit(0, IOCB_CMD_PREAD, "a", 4096, "s0", "-");
+    submit(1, IOCB_CMD_PREAD, "a", 8192, "s1", "-");
+    let_go(1);
+    TAKEN(0, "s0");
     do_close("b");
+    let_go(1);
+    TAKEN(0, "s1");
     do_close("a");
     CALL1(SYS_io_destroy, g_context);
     return 0;
