@@ -2,33 +2,26 @@
 #include "replay/engine/changed_access.h"
 
 #include <fcntl.h>
-#include <linux/stat.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "formats/oplog/async_request.h"
 #include "formats/oplog/result_rule.h"
 #include "formats/oplog/touched.h"
+#include "replay/engine/whole_blocks.h"
 
 namespace reprise {
 namespace {
 
-constexpr int64_t kUsualAlignment = 4096, kMostAlignment = 64 << 10;
 constexpr int64_t kDsync = 2;  // RWF_DSYNC
-#ifndef STATX_DIOALIGN
-#define STATX_DIOALIGN 0x2000u
-#endif
 
 size_t buffer_for(const EngineContext& context) {
     // A read of any place may take a block more at each end.
     const auto piece = static_cast<size_t>(context.plan.access->change.mmap_as_read);
-    return std::max(context.task.read_bytes, piece) + 2 * static_cast<size_t>(kMostAlignment);
+    return std::max(context.task.read_bytes, piece) + 2 * static_cast<size_t>(kMostBlock);
 }
-
-int64_t down(int64_t value, int64_t to) { return value & ~(to - 1); }
 
 }  // namespace
 
@@ -39,8 +32,6 @@ ChangedAccess::ChangedAccess(const EngineContext& context)
       task_(static_cast<TaskId>(&context.task - context.plan.tasks.data())) {
     make_requests_at_once();
 }
-
-ChangedAccess::~ChangedAccess() { worker_.run.add(counts_); }
 
 bool ChangedAccess::at_position(OpKind kind) {
     return kind == OpKind::read || kind == OpKind::readv || kind == OpKind::write || kind == OpKind::writev;
@@ -103,17 +94,9 @@ int64_t ChangedAccess::alignment(HandleId handle, int fd) {
     if (const int32_t known = kept.load(std::memory_order_relaxed); known != 0) {
         return known;
     }
-    int64_t bytes = kUsualAlignment;
-    struct statx stx {};
-    const bool asked = sys::aside(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx) == 0;
-#ifdef STATX_ATTR_DAX  // headers of Linux 6.1 have the fields
-    if (asked && (stx.stx_mask & STATX_DIOALIGN) != 0) {
-        bytes = stx.stx_dio_mem_align <= kUsualAlignment ? stx.stx_dio_offset_align : 0;  // the buffer begins at a page
-    }
-#endif
+    int64_t bytes = stated_block(fd).value_or(kUsualBlock);
     const int64_t flags = sys::aside(SYS_fcntl, fd, F_GETFL, 0);
-    const bool fits = bytes > 0 && bytes <= kMostAlignment && std::has_single_bit(static_cast<uint64_t>(bytes));
-    if (!fits || flags < 0 || sys::aside(SYS_fcntl, fd, F_SETFL, flags | O_DIRECT) < 0) {
+    if (bytes == 0 || flags < 0 || sys::aside(SYS_fcntl, fd, F_SETFL, flags | O_DIRECT) < 0) {
         bytes = AccessState::kRefused;
         ++counts_[AccessCount::direct_refused];
     }
@@ -152,30 +135,14 @@ int64_t ChangedAccess::read_direct(const OpBlock& b, size_t i, OpKind kind, int 
     return PosixEngine::submit(b, i);
 }
 
-/// Whole blocks around [offset, offset + asked) into the buffer. `expected`: the recorded result; a short read is gone
-/// on with only where more was there. Returns what is there of what was asked.
 int64_t ChangedAccess::read_blocks(int fd, int64_t offset, int64_t asked, int64_t expected, int64_t alignment) {
-    if (offset < 0 || asked <= 0 || offset > INT64_MAX - asked - alignment) {
-        return sys::call(SYS_pread64, fd, buffer_, asked, offset);
+    const BlockRead read = read_whole_blocks(fd, buffer_, {offset, asked}, expected, alignment);
+    if (read.result >= 0 && offset >= 0 && asked > 0) {
+        ++counts_[AccessCount::direct_reads];
+        counts_[AccessCount::direct_asked] += static_cast<uint64_t>(read.result);
+        counts_[AccessCount::direct_fetched] += static_cast<uint64_t>(read.fetched);
     }
-    const int64_t from = down(offset, alignment), to = down(offset + asked + alignment - 1, alignment);
-    const int64_t needed = offset + std::clamp<int64_t>(expected, 0, asked);
-    int64_t got = 0;
-    for (;;) {
-        const int64_t n = sys::call(SYS_pread64, fd, buffer_ + got, to - from - got, from + got);
-        if (n < 0) {
-            return n;
-        }
-        got += n;
-        if (n == 0 || n % alignment != 0 || from + got >= needed || from + got >= to) {
-            break;
-        }
-    }
-    const int64_t result = std::clamp<int64_t>(from + got - offset, 0, asked);
-    ++counts_[AccessCount::direct_reads];
-    counts_[AccessCount::direct_asked] += static_cast<uint64_t>(result);
-    counts_[AccessCount::direct_fetched] += static_cast<uint64_t>(got);
-    return result;
+    return read.result;
 }
 
 /// The mapping of a whole file, made anew where the file has grown up to `end`.

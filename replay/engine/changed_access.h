@@ -15,7 +15,6 @@ class ChangedAccess : public PosixEngine {
 public:
     /// `context.plan.access` and the process's AccessState are there.
     explicit ChangedAccess(const EngineContext& context);
-    ~ChangedAccess();
     ChangedAccess(const ChangedAccess&) = delete;
     ChangedAccess& operator=(const ChangedAccess&) = delete;
 
@@ -51,7 +50,6 @@ private:
     AccessState& state_;
     const TaskId task_;
     std::unordered_map<uint32_t, RunCursor> cursors_;  // by mapping
-    AccessCounts counts_;
 };
 
 }  // namespace reprise

@@ -44,6 +44,7 @@ PosixEngine::PosixEngine(const EngineContext& context, size_t least_bytes, bool 
 }
 
 PosixEngine::~PosixEngine() {
+    worker_.run.add(counts_);
     if (!named_.empty()) {  // the run was stopped
         const std::lock_guard guard(worker_.lock);
         for (auto& [request, each] : named_) {
@@ -149,18 +150,23 @@ int64_t PosixEngine::perform(const OpBlock& b, size_t i, OpKind kind) {
         case OpKind::pread:
             return with_fd([&](int fd) {
                 const size_t off = off_by(b, i), bytes = std::min(read_size(b.size[i]), buffer_bytes_ - off);
-                return kind == OpKind::pread ? sys::call(SYS_pread64, fd, buffer_ + off, bytes, b.offset[i])
-                                             : sys::call(SYS_read, fd, buffer_ + off, bytes);
+                const int64_t result = kind == OpKind::pread
+                                           ? sys::call(SYS_pread64, fd, buffer_ + off, bytes, b.offset[i])
+                                           : sys::call(SYS_read, fd, buffer_ + off, bytes);
+                return result == -EINVAL ? in_whole_blocks(b, i, kind, fd) : result;
             });
         case OpKind::write:
             return with_fd([&](int fd) {
                 const size_t size = write_size(part_written(b, i));
-                return sys::call(SYS_write, fd, outgoing(b.handle[i], size) + off_by(b, i), size);
+                const int64_t result = sys::call(SYS_write, fd, outgoing(b.handle[i], size) + off_by(b, i), size);
+                return result == -EINVAL ? in_whole_blocks(b, i, kind, fd) : result;
             });
         case OpKind::pwrite:
             return with_fd([&](int fd) {
                 const size_t size = write_size(part_written(b, i));
-                return sys::call(SYS_pwrite64, fd, outgoing(b.handle[i], size) + off_by(b, i), size, b.offset[i]);
+                const int64_t result =
+                    sys::call(SYS_pwrite64, fd, outgoing(b.handle[i], size) + off_by(b, i), size, b.offset[i]);
+                return result == -EINVAL ? in_whole_blocks(b, i, kind, fd) : result;
             });
         case OpKind::readv:
         case OpKind::preadv:

@@ -23,6 +23,8 @@
 #include "replay/engine/process_state.h"
 #include "replay/engine/read_buffer.h"
 #include "replay/engine/syscalls.h"
+#include "replay/engine/whole_blocks.h"
+#include "replay/plan/access.h"
 #include "replay/plan/left_out.h"
 #include "replay/requests/replayed_ring.h"
 
@@ -59,8 +61,9 @@ public:
             const int fd = worker_.descriptors.get(b.handle[i]);
             if (__builtin_expect(fd >= 0 && b.result[i] != -EINVAL, 1)) {
                 const size_t bytes = read_size(b.size[i]);
-                return kind == OpKind::pread ? sys::call(SYS_pread64, fd, buffer_, bytes, b.offset[i])
-                                             : sys::call(SYS_read, fd, buffer_, bytes);
+                const int64_t result = kind == OpKind::pread ? sys::call(SYS_pread64, fd, buffer_, bytes, b.offset[i])
+                                                             : sys::call(SYS_read, fd, buffer_, bytes);
+                return __builtin_expect(result != -EINVAL, 1) ? result : in_whole_blocks(b, i, kind, fd);
             }
         }
         return submit_other(b, i, kind);
@@ -104,6 +107,7 @@ protected:
         const auto& flags = worker_.plan.handle_flags;
         return handle < flags.size() && (flags[handle] & kHandleDirect) != 0;
     }
+    AccessCounts counts_;
     const std::byte* outgoing_ = nullptr;  // the bytes of all writes, or of the next one
     size_t next_out_ = 0;                  // where among them the next write starts
     std::vector<iovec> iov_;
@@ -132,6 +136,10 @@ private:
     int64_t fstat(const OpBlock& b, size_t i);
     /// Data
     int64_t vectored(const OpBlock& b, size_t i, OpKind kind);
+    /// After EINVAL: what this storage refuses of part of a block, and the recorded one took. -EINVAL for all else.
+    int64_t in_whole_blocks(const OpBlock& b, size_t i, OpKind kind, int fd);
+    int64_t read_part(int fd, BlockRange asked, int64_t expected, int64_t block);
+    void count_part(BlockRange asked, int64_t result, int64_t fetched);
     int64_t copy(const OpBlock& b, size_t i, OpKind kind);
     static bool gives_offset(int fd, int64_t offset, bool told);
     int64_t into_nothing(int fd, int64_t offset, bool by_offset, size_t bytes);
@@ -142,6 +150,9 @@ private:
     int64_t make(const OpBlock& b, size_t i, ReplayedRing& ring, const AsyncRequest& asked, int fd);
     int64_t make_at_once(const OpBlock& b, size_t i, const AsyncRequest& asked, int fd);
     int64_t take_kept(uint32_t request);
+    /// The block that direct requests of a file are multiples of, where this one is not; else 0.
+    int64_t part_of_block(HandleId handle, const AsyncRequest& asked, int fd);
+    int64_t make_in_blocks(const OpBlock& b, size_t i, const RequestCall& call, int64_t block);
     RequestCall call_of(const OpBlock& b, size_t i, const AsyncRequest& asked, int fd, std::byte* buffer, size_t most);
     void leave_request(const OpBlock& b, size_t i);
     int64_t enter(const OpBlock& b, size_t i);
@@ -211,6 +222,9 @@ private:
         ReplayedRing* ring = nullptr;
     };
     const TaskPlan& task_;
+    std::unique_ptr<ReadBuffer> blocks_;  // for reads of whole blocks
+    HandleId asked_handle_ = 0;           // part_of_block() knows of
+    int64_t asked_block_ = 0;
     size_t next_need_ = 0, next_ring_ = 0;  // in task_.requests
     ReplayedRing* ring_ = nullptr;          // where the task's requests go
     bool in_line_ = false;                  // some of its requests were not handed over yet

@@ -2,7 +2,9 @@
 // Vectored calls, and copies inside the kernel.
 #include <linux/fs.h>
 #include <unistd.h>
+#include <algorithm>
 #include <climits>
+#include <cstring>
 
 #include "replay/engine/posix.h"
 
@@ -38,13 +40,64 @@ int64_t PosixEngine::vectored(const OpBlock& b, size_t i, OpKind kind) {
     const bool at_position = kind == OpKind::readv || kind == OpKind::writev;
     const int64_t offset = at_position ? -1 : b.offset[i];
     const int64_t rwf = b.flags[i] & 0xffffffff;
+    int64_t result = 0;
     if (at_position && rwf == 0) {
-        return sys::call(reads ? SYS_readv : SYS_writev, fd, iov_.data(), count);
+        result = sys::call(reads ? SYS_readv : SYS_writev, fd, iov_.data(), count);
+    } else if (rwf == 0) {
+        result = sys::call(reads ? SYS_preadv : SYS_pwritev, fd, iov_.data(), count, offset, 0);
+    } else {
+        result = sys::call(reads ? SYS_preadv2 : SYS_pwritev2, fd, iov_.data(), count, offset, 0, rwf);
     }
-    if (rwf == 0) {
-        return sys::call(reads ? SYS_preadv : SYS_pwritev, fd, iov_.data(), count, offset, 0);
+    return result == -EINVAL ? in_whole_blocks(b, i, kind, fd) : result;
+}
+
+void PosixEngine::count_part(BlockRange asked, int64_t result, int64_t fetched) {
+    if (result < 0) {
+        return;
     }
-    return sys::call(reads ? SYS_preadv2 : SYS_pwritev2, fd, iov_.data(), count, offset, 0, rwf);
+    using enum AccessCount;
+    const bool reads = fetched >= 0;
+    ++counts_[reads ? part_reads : part_writes];
+    counts_[reads ? part_asked : part_written] += static_cast<uint64_t>(std::min(result, asked.size));
+    counts_[part_fetched] += static_cast<uint64_t>(std::max<int64_t>(fetched, 0));
+}
+
+// What was asked for lies at the beginning of `buffer_` afterwards, as with other reads, where somebody looks.
+int64_t PosixEngine::read_part(int fd, BlockRange asked, int64_t expected, int64_t block) {
+    if (!blocks_) {
+        blocks_ = std::make_unique<ReadBuffer>(buffer_bytes_ + 2 * static_cast<size_t>(kMostBlock), false);
+    }
+    const BlockRead read = read_whole_blocks(fd, blocks_->data(), asked, expected, block);
+    count_part(asked, read.result, read.fetched);
+    if (worker_.plan.verify != nullptr && read.result > 0) {
+        std::memcpy(buffer_, blocks_->data() + (asked.offset & (block - 1)), static_cast<size_t>(read.result));
+    }
+    return read.result;
+}
+
+int64_t PosixEngine::in_whole_blocks(const OpBlock& b, size_t i, OpKind kind, int fd) {
+    const bool reads = info(kind).is(Trait::reads);
+    const bool moves = kind == OpKind::read || kind == OpKind::readv || kind == OpKind::write || kind == OpKind::writev;
+    const int64_t block = b.result[i] >= 0 && is_direct(b.handle[i]) ? stated_block(fd).value_or(kUsualBlock) : 0;
+    const BlockRange asked{
+        moves ? sys::aside(SYS_lseek, fd, 0, SEEK_CUR) : b.offset[i],
+        static_cast<int64_t>(reads ? read_size(b.size[i]) : write_size(std::max<int64_t>(b.result[i], 0)))};
+    if (!asked.is_part(block)) {
+        return -EINVAL;
+    }
+    sys::call_ticks.reset();
+    int64_t result = 0;
+    if (reads) {
+        result = read_part(fd, asked, b.result[i], block);
+        if (result > 0 && moves) {
+            sys::aside(SYS_lseek, fd, asked.offset + result, SEEK_SET);
+        }
+    } else {
+        const auto size = static_cast<size_t>(asked.size);
+        result = write_around_direct(fd, outgoing(b.handle[i], size), moves ? -1 : asked.offset, asked.size);
+        count_part(asked, result, -1);
+    }
+    return result;
 }
 
 bool PosixEngine::open_pipe() {

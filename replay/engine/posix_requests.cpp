@@ -179,9 +179,52 @@ void PosixEngine::leave_request(const OpBlock& b, size_t i) {
     }
 }
 
+// Only what may be part of one is asked about: a request of whole blocks of 4 KiB is made as it is.
+int64_t PosixEngine::part_of_block(HandleId handle, const AsyncRequest& asked, int fd) {
+    const BlockRange range{asked.offset, asked.size};
+    const bool moves_data = asked.reads() || asked.writes();
+    if (!moves_data || asked.offset < 0 || fd < 0 || !is_direct(handle) || !range.is_part(kUsualBlock)) {
+        return 0;
+    }
+    if (asked_handle_ != handle) {
+        asked_handle_ = handle;
+        asked_block_ = direct_block(fd);
+    }
+    return range.is_part(asked_block_) ? asked_block_ : 0;
+}
+
+int64_t PosixEngine::make_in_blocks(const OpBlock& b, size_t i, const RequestCall& call, int64_t block) {
+    const BlockRange asked{call.asked.offset, static_cast<int64_t>(call.bytes)};
+    const int64_t result = as_call([&] {
+        if (call.asked.reads()) {
+            return read_part(call.fd, asked, asked.size, block);
+        }
+        const int64_t written = write_around_direct(call.fd, call.buffer, asked.offset, asked.size);
+        count_part(asked, written, -1);
+        return written;
+    });
+    return made_at_once(b, i, result, true);
+}
+
 int64_t PosixEngine::make(const OpBlock& b, size_t i, ReplayedRing& ring, const AsyncRequest& asked, int fd) {
-    std::byte* const buffer = asked.writes() ? nullptr : ring.buffer();
-    if (!ring.add(call_of(b, i, asked, fd, buffer, buffer_bytes_))) {
+    const int64_t block = part_of_block(b.handle[i], asked, fd);
+    const int64_t from = block == 0 ? 0 : asked.offset & ~(block - 1);
+    const auto wanted = static_cast<int64_t>(read_size(asked.size));
+    const int64_t size = block == 0 ? 0 : (asked.offset - from + wanted + block - 1) & ~(block - 1);
+    const bool fits = asked.reads() && static_cast<uint64_t>(size) <= ring.buffer_bytes();
+    if (block != 0 && !fits) {
+        return make_in_blocks(b, i, call_of(b, i, asked, fd, buffer_, buffer_bytes_), block);
+    }
+    RequestCall call = call_of(b, i, asked, fd, asked.writes() ? nullptr : ring.buffer(), buffer_bytes_);
+    if (block != 0) {
+        call.head = static_cast<uint32_t>(asked.offset - from);
+        call.wanted = wanted;
+        call.asked.offset = from;
+        call.asked.vectored = false;
+        call.bytes = static_cast<size_t>(size);
+        count_part({asked.offset, wanted}, wanted, size);
+    }
+    if (!ring.add(call)) {
         ring.skip(1);
         return not_performed(LeftOut::unsupported);
     }
@@ -200,6 +243,9 @@ int64_t PosixEngine::make(const OpBlock& b, size_t i, ReplayedRing& ring, const 
 
 int64_t PosixEngine::make_at_once(const OpBlock& b, size_t i, const AsyncRequest& asked, int fd) {
     const RequestCall call = call_of(b, i, asked, fd, buffer_, buffer_bytes_);
+    if (const int64_t block = part_of_block(b.handle[i], asked, fd); block != 0) {
+        return make_in_blocks(b, i, call, block);
+    }
     return made_at_once(b, i, as_call([&] { return perform_at_once(call); }), true);
 }
 

@@ -18,6 +18,7 @@
 #include "formats/support/random.h"
 #include "formats/support/unique_fd.h"
 #include "replay/engine/syscalls.h"
+#include "replay/engine/whole_blocks.h"
 
 namespace reprise {
 namespace {
@@ -330,6 +331,7 @@ ReplayedRing& WorkerState::ring(uint32_t number) {
                 options.buffer_bytes = std::max(options.buffer_bytes, task.read_bytes);
             }
         }
+        options.buffer_bytes += recorded.part_blocks ? 2 * kUsualBlock : 0;
         auto ring = std::make_unique<ReplayedRing>(options);
         if (ring->refused() != 0) {
             run.requests_by_threads(recorded.aio, -ring->refused());

@@ -224,7 +224,27 @@ const std::vector<TouchRun>* AccessPlan::runs_of(TaskId task, uint32_t map) cons
 
 AccessPlan plan_access(const Plan& plan, const AccessChange& change) { return Survey(plan, change).run(); }
 
-std::string access_sentence(const AccessPlan& plan, const AccessCounts& counts) {
+std::string part_blocks_sentence(const AccessCounts& counts) {
+    using enum AccessCount;
+    const uint64_t reads = counts[part_reads], writes = counts[part_writes];
+    if (reads + writes == 0) {
+        return {};
+    }
+    std::string text = "this storage refuses O_DIRECT on parts of a block: ";
+    if (reads != 0) {
+        text += counted(reads, "read") + " took whole ones (" + format_bytes(counts[part_fetched]) + " for " +
+                format_bytes(counts[part_asked]) + ")";
+    }
+    if (writes != 0) {
+        text += (reads != 0 ? ", " : "") + counted(writes, "write") + " of " + format_bytes(counts[part_written]) +
+                " went through the page cache, synced";
+    }
+    return text;
+}
+
+namespace {
+
+std::string changed_sentence(const AccessPlan& plan, const AccessCounts& counts) {
     using enum AccessCount;
     std::string text;
     const auto add = [&](const std::string& more) { text += (text.empty() ? "" : "; ") + more; };
@@ -256,6 +276,14 @@ std::string access_sentence(const AccessPlan& plan, const AccessCounts& counts) 
             " written or copied, too, and read as recorded");
     }
     return text;
+}
+
+}  // namespace
+
+std::string access_sentence(const AccessPlan* plan, const AccessCounts& counts) {
+    const std::string changed = plan == nullptr ? std::string() : changed_sentence(*plan, counts),
+                      parts = part_blocks_sentence(counts);
+    return changed + (changed.empty() || parts.empty() ? "" : "; ") + parts;
 }
 
 }  // namespace reprise

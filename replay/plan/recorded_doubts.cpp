@@ -488,6 +488,7 @@ RecordedDoubts recorded_doubts(const Plan& plan) {
     doubts.unseen_children = plan.counted(Count::children_unseen);
     for (const RequestRing& ring : plan.rings) {
         doubts.polled_requests += ring.polled ? ring.requests : 0;
+        doubts.at_once_requests += ring.at_once;
     }
     return doubts;
 }
@@ -599,6 +600,17 @@ std::string unreported_requests(const RecordedDoubts& doubts, double share) {
                : "the log has no result of " + format_count(doubts.unreported_requests) + " of " +
                      counted(doubts.requests, "asynchronous request") +
                      " (of libaio, another thread may take them from memory): what waited for them does not wait here";
+}
+
+std::string hidden_depth(const RecordedDoubts& doubts, int64_t elapsed_ns, int64_t recorded_ns, double times) {
+    constexpr uint64_t kFew = 32;
+    const bool longer = static_cast<double>(elapsed_ns) > times * static_cast<double>(recorded_ns);
+    return doubts.at_once_requests < kFew || !longer ||
+                   static_cast<double>(doubts.at_once_requests) <= kSomeShare * static_cast<double>(doubts.requests)
+               ? ""
+               : counted(doubts.at_once_requests, "asynchronous request") +
+                     " were each done before the job made the next: how many it keeps in flight where they take longer "
+                     "is not in the log; record on slower storage, or with cold caches";
 }
 
 std::string unclear_locks(const RecordedDoubts& doubts) {

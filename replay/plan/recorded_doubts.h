@@ -24,6 +24,7 @@ struct RecordedDoubts {
     uint64_t polled_requests = 0;  // that a polling thread of the kernel took
     /// Asynchronous requests, and those of them whose result the log does not have.
     uint64_t requests = 0, unreported_requests = 0;
+    uint64_t at_once_requests = 0;  // see RequestRing::at_once
     /// Bytes that the job read, wrote or touched in mapped files: those that the filter keeps, and those that it leaves
     /// out as a program's or the system's although they are data (is_part_of_program()).
     uint64_t kept_bytes = 0, left_out_bytes = 0;
@@ -122,6 +123,11 @@ std::string fetched_again(const RecordedDoubts& doubts, uint64_t here, uint64_t 
 std::string unseen_touches(const RecordedDoubts& doubts, double share);
 /// "the log has no result of 128 of 128 asynchronous requests ...", where that is more than a share; else empty.
 std::string unreported_requests(const RecordedDoubts& doubts, double share);
+/// "1,500 requests were each done as the job made them: ...", where that is more than a share of all, and the run took
+/// `times` as long as the recording; else empty.
+std::string hidden_depth(const RecordedDoubts& doubts, int64_t elapsed_ns, int64_t recorded_ns, double times);
+/// "Longer" for hidden_depth(): a doubt, and no measurement.
+inline constexpr double kSomeLonger = 1.05, kMuchLonger = 1.5;
 /// "mapped files were in memory when recorded: ...": of the bytes that are read, each once, so many are pages of mapped
 /// files that were in memory. Where that is more than a share; else empty.
 std::string hidden_touches(uint64_t hidden_bytes, uint64_t read_bytes, double share);

@@ -24,6 +24,13 @@ constexpr int64_t kJustAfter = 100'000;
 constexpr int64_t kSoon = 1'000'000;
 /// A ring of so few waits shows nothing.
 constexpr size_t kLeastWaits = 8;
+constexpr int64_t kBlock = 4096;
+/// Of requests that were made one by one: so few waits for them are none, and so many were done before the next.
+constexpr double kHardlyAny = 0.1, kMostlyAlone = 0.9;
+
+bool is_direct(const Plan& plan, HandleId handle) {
+    return handle < plan.handle_flags.size() && (plan.handle_flags[handle] & kHandleDirect) != 0;
+}
 
 }  // namespace
 
@@ -144,6 +151,8 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
         made.task = block.task;
         made.request = block.request[i];
         made.op = op;
+        made.handle = block.handle[i];
+        made.part = ((asked.offset | asked.size) & (kBlock - 1)) != 0;
         made.begin = block.begin[i];
         made.reaped = reaped_;
         made.needs = std::move(needs);
@@ -263,6 +272,24 @@ bool RequestScan::kept_full(const RequestRing& facts, const Ring& ring) {
     return std::max(waits, takes) >= kLeastWaits && mostly(full_waits, waits) && mostly(full_takes, takes);
 }
 
+/// RequestRing::at_once. libaio's calls on files in the page cache return only when all is done, on any storage. What
+/// a polling thread takes has a doubt of its own.
+uint64_t RequestScan::made_at_once(const Plan& plan, const RequestRing& facts, const Ring& ring) {
+    uint64_t made = 0, alone = 0, counted = 0;
+    for (const Submitted* each : ring.submitted) {
+        if (!facts.aio || is_direct(plan, each->handle)) {
+            ++counted;
+            alone += each->had >= made ? 1 : 0;
+        }
+        ++made;
+    }
+    const auto all = static_cast<double>(counted);
+    return !facts.polled && static_cast<double>(alone) >= kMostlyAlone * all &&
+                   static_cast<double>(ring.waits.size()) < kHardlyAny * all
+               ? counted
+               : 0;
+}
+
 /// Of the ring's results, those that were there at `time`, ns.
 uint64_t RequestScan::done_by(const Ring& ring, int64_t time) {
     const auto later = std::upper_bound(ring.completed.begin(), ring.completed.end(), time,
@@ -378,6 +405,8 @@ void RequestScan::finish(Plan& plan) {
     };
     for (Submitted& each : submitted_) {
         rings[each.ring].submitted.push_back(&each);
+        bool& parts = plan.rings[each.ring].part_blocks;
+        parts = parts || (each.part && is_direct(plan, each.handle));
         use(each.ring, each.task);
         auto& own = plan.tasks[each.task].requests.rings;
         if (own.empty() || own.back().second != each.ring) {
@@ -407,6 +436,7 @@ void RequestScan::finish(Plan& plan) {
         RequestRing& facts = plan.rings[number];
         count(facts, number, rings[number]);
         facts.full = kept_full(facts, rings[number]);
+        facts.at_once = made_at_once(plan, facts, rings[number]);
         need_at_submissions(plan, number, rings[number]);
         need_in_waits(plan, number, rings[number]);
     }

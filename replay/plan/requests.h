@@ -29,8 +29,12 @@ struct RequestRing {
     bool full = false;    // the job waited only with `depth` requests in flight: each needs but a free place
     bool exact = false;   // the log says what the job had taken (edges `reaped`, or libaio); else what was done counts
     uint32_t depth = 0;   // most in flight at a time in the recording, until the job took their results
-    uint64_t requests = 0;    // that a replay makes
-    uint64_t data_edges = 0;  // that wait for a very request
+    uint64_t requests = 0;  // that a replay makes
+    /// Of a ring each of whose requests was done before the job made the next, and for which it hardly ever waited: how
+    /// many it keeps in flight where they take longer, the recording does not show. 0: it does.
+    uint64_t at_once = 0;
+    bool part_blocks = false;  // some are not of whole blocks of 4 KiB
+    uint64_t data_edges = 0;   // that wait for a very request
 
     bool operator==(const RequestRing&) const = default;
 };
@@ -83,6 +87,7 @@ private:
         TaskId task = 0;
         uint32_t ring = 0, request = 0;
         uint64_t op = 0;
+        HandleId handle = 0;  // of the file
         int64_t begin = 0;
         bool paused = false;               // the job computed or slept before it, since it made the last one
         uint64_t after = 0;                // 1 + op of the uring_enter or aio_reap before that pause; 0: none
@@ -91,6 +96,7 @@ private:
         uint64_t reaped = 0;               // 1 + op of the latest completion that the job had taken; 0: not told
         std::vector<uint64_t> needs = {};  // 1 + op of the completion of each very request
         uint64_t had = 0;                  // results of the ring that the job had taken; count()
+        bool part = false;                 // see RequestRing::part_blocks
         bool call = false;                 // stands for a call, which may not be in the log
     };
     struct Completed {
@@ -138,6 +144,7 @@ private:
     /// Orders and numbers what the ring had, and finds how much the job had taken when.
     void count(RequestRing& facts, uint32_t number, Ring& ring);
     static bool kept_full(const RequestRing& facts, const Ring& ring);
+    static uint64_t made_at_once(const Plan& plan, const RequestRing& facts, const Ring& ring);
     static uint64_t done_by(const Ring& ring, int64_t time);
     void need_at_submissions(Plan& plan, uint32_t number, const Ring& ring);
     static void need_in_waits(Plan& plan, uint32_t number, const Ring& ring);

@@ -44,6 +44,9 @@ struct RequestCall {
     std::byte* buffer = nullptr;
     size_t bytes = 0;                    // of the buffer
     std::span<const iovec> pieces = {};  // of vectored ones
+    /// Of a read that takes whole blocks around what was asked for: bytes before that, and how much it was.
+    uint32_t head = 0;
+    int64_t wanted = -1;
     NameCall* name = nullptr;  // of those that stand for calls (AsyncRequest::is_call); lasts until it is done
 };
 

@@ -97,18 +97,16 @@ uint32_t ReplayedRing::number_of(const std::byte* buffer) const {
     return own ? static_cast<uint32_t>(static_cast<size_t>(buffer - area_) / buffer_bytes_) : kNoBuffer;
 }
 
-bool ReplayedRing::flew(uint32_t id, uint32_t serial, uint32_t buffer) {
+bool ReplayedRing::flew(const RequestCall& call) {
+    const uint32_t id = call.id;
     Slot* const known = find(id);
     if (known != nullptr && known->state == State::flying) {
         return false;
     }
     flying_.fetch_add(1, std::memory_order_relaxed);
     Slot& slot = slots_[id & (slots_.size() - 1)];
-    if (slot.state == State::free || slot.id == id) {
-        slot = {id, State::flying, false, 0, 0, serial, buffer};
-    } else {
-        further_[id] = {id, State::flying, false, 0, 0, serial, buffer};
-    }
+    Slot& own = slot.state == State::free || slot.id == id ? slot : further_[id];
+    own = {id, State::flying, false, 0, 0, call.serial, number_of(call.buffer), call.head, call.wanted};
     return true;
 }
 
@@ -117,7 +115,7 @@ bool ReplayedRing::add(RequestCall call) {
     call.serial = ++serial_;
     if ((call.order & IOSQE_CQE_SKIP_SUCCESS) == 0) {  // else nothing will tell that it is done
         const Guard table(shared_, table_);
-        if (!flew(call.id, call.serial, number_of(call.buffer))) {
+        if (!flew(call)) {
             return false;
         }
     }
@@ -255,7 +253,8 @@ bool ReplayedRing::claim(uint32_t id, int64_t* result, uint64_t* tick, bool* kno
         slot->claimed = true;
         return false;
     }
-    *result = slot->result;
+    *result = slot->wanted < 0 || slot->result < 0 ? slot->result
+                                                   : std::clamp<int64_t>(slot->result - slot->head, 0, slot->wanted);
     *tick = slot->tick;
     claimed_.fetch_sub(slot->claimed ? 1 : 0, std::memory_order_relaxed);
     if (further_.empty() || further_.erase(id) == 0) {

@@ -36,6 +36,8 @@ public:
     /// -errno where the kernel made no queue, so that threads perform the requests; 0: it did.
     int refused() const { return refused_; }
     bool makes(uint8_t code) const { return queue_->makes(code); }
+    /// Bytes of it.
+    size_t buffer_bytes() const { return buffer_bytes_; }
     /// Where the next read goes: what the last one to be done went to, as of programs that keep a list of free buffers.
     /// That is in the processor's caches, which decides a third of what a large read of a fast device takes.
     std::byte* buffer();
@@ -77,12 +79,14 @@ private:
         uint64_t tick = 0;
         uint32_t serial = 0;
         uint32_t buffer = kNoBuffer;
+        uint32_t head = 0;  // see RequestCall
+        int64_t wanted = -1;
     };
     static constexpr uint32_t kNoBuffer = UINT32_MAX;
     class Guard;
     Slot* find(uint32_t id);
     void put(std::span<const RequestDone> done);
-    bool flew(uint32_t id, uint32_t serial, uint32_t buffer);
+    bool flew(const RequestCall& call);
     uint32_t number_of(const std::byte* buffer) const;
     void hand_over();
     uint32_t missing(uint64_t count) const;

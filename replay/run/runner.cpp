@@ -475,10 +475,8 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     result.fidelity.caches_dropped = after.caches_dropped - before.caches_dropped;
     sum_up(plan, run, result);
     note_no_queue(run.no_queue(false), run.no_queue(true), result);
-    if (plan.access != nullptr) {
-        result.access_counts = run.access_counts();
-        result.access = access_sentence(*plan.access, result.access_counts);
-    }
+    result.access_counts = run.access_counts();
+    result.access = access_sentence(plan.access.get(), result.access_counts);
     const auto device_after = read_device_counter(uses_root ? options.root : std::filesystem::path{});
     if (device_before && device_after) {
         result.device_counter = {device_after->read_bytes - device_before->read_bytes,

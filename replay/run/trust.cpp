@@ -150,6 +150,16 @@ std::string tolerated(const ReplayResult& result) {
            (result.mismatches == 1 ? " differs" : " differ") + " (tolerated)";
 }
 
+/// A job that meets such a storage fails, or asks for whole blocks itself.
+std::string parts_of_blocks(const ReplayResult& result) {
+    using enum AccessCount;
+    const AccessCounts& counts = result.access_counts;
+    const auto parts = static_cast<double>(counts[part_asked] + counts[part_written]);
+    return parts > kSomeShare * static_cast<double>(result.bytes_read + result.bytes_written)
+               ? part_blocks_sentence(counts)
+               : "";
+}
+
 /// "3 of 3 files that are read have no data on the device: neither storage nor memory was measured"
 std::string no_data_of(const CacheReport& cache) {
     const std::string files = cache.sparse_files == 0 ? "files that are read have"
@@ -453,6 +463,7 @@ Trust trust_in(const ReplayResult& result) {
          {alone_at_work(result.helpers, result.elapsed_ns, kMostShare), missing_memory(result, kMostShare),
           filled_holes(result, kMostShare), not_warm(result, kThirdShare), kept_in_memory(result, kThirdShare),
           left_out_most(result.doubts), unreported_requests(result.doubts, kSomeShare),
+          result.timed ? hidden_depth(result.doubts, result.elapsed_ns, result.recorded_ns, kMuchLonger) : "",
           programs_among_data(result.doubts, kThirdShare), unseen_touches(result.doubts, kThirdShare),
           missed_by_scaling(result.doubts, kSomeShare), hidden_pages(result, kThirdShare),
           used_again(result, kThirdShare), fewer_around(result.around, kThirdShare),
@@ -475,6 +486,7 @@ Trust trust_in(const ReplayResult& result) {
           std::move(mpi),
           limits_rate(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, result.recorded_ns),
           std::move(flags),
+          parts_of_blocks(result),
           kept_in_memory(result, kSomeShare),
           places.empty() ? places : places + ": here they are on one",
           unknown_waits(result.path, result.elapsed_ns, kSomeShare),
@@ -493,6 +505,7 @@ Trust trust_in(const ReplayResult& result) {
           lock_polls(result.doubts),
           unseen_touches(result.doubts, kSomeShare),
           missed_by_scaling(result.doubts, kScaledShare),
+          result.timed ? hidden_depth(result.doubts, result.elapsed_ns, result.recorded_ns, kSomeLonger) : "",
           unclear_locks(result.doubts),
           held_locks(result.doubts),
           filtered_calls(result.doubts),

@@ -102,4 +102,25 @@ TEST_CASE("what can have come with a fault") {
     CHECK_FALSE(comes_with_fault(2 * kMiB + kPage, 2 * kMiB));     // backwards
 }
 
+TEST_CASE("access: parts of blocks that a storage refuses are said, with or without other changes") {
+    using enum AccessCount;
+    AccessCounts counts;
+    CHECK(access_sentence(nullptr, counts).empty());
+    counts[part_writes] = 1;
+    counts[part_written] = 512;
+    const std::string only =
+        "this storage refuses O_DIRECT on parts of a block: 1 write of 512 B went through the page cache, synced";
+    CHECK(access_sentence(nullptr, counts) == only);
+    AccessPlan plan;
+    plan.change.sync_writes = true;
+    CHECK(access_sentence(&plan, counts) == "0 writes of 0 B with O_DSYNC; " + only);
+    counts[part_reads] = 2;
+    counts[part_asked] = 1'024;
+    counts[part_fetched] = 8'192;
+    CHECK(part_blocks_sentence(counts) ==
+          "this storage refuses O_DIRECT on parts of a block: 2 reads took whole ones (8.00 KiB for 1.00 KiB), 1 write "
+          "of 512 B "
+          "went through the page cache, synced");
+}
+
 }  // namespace reprise::test

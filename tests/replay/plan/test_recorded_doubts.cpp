@@ -711,6 +711,22 @@ TEST_CASE("recorded doubts: a job may look in memory for what a polling thread h
         "memory, it computes as long as when recorded");
 }
 
+TEST_CASE("recorded doubts: how many requests are in flight where they take longer is not known where none waited") {
+    RecordedDoubts doubts;
+    doubts.requests = 400;
+    doubts.at_once_requests = 40;  // a tenth
+    CHECK(hidden_depth(doubts, 1'600, 1'000, kSomeLonger).empty());
+    doubts.at_once_requests = 41;
+    CHECK(hidden_depth(doubts, 1'060, 1'000, kSomeLonger) ==
+          "41 asynchronous requests were each done before the job made the next: how many it keeps in flight where "
+          "they take longer is not in the log; record on slower storage, or with cold caches");
+    CHECK(hidden_depth(doubts, 1'040, 1'000, kSomeLonger).empty());
+    CHECK(hidden_depth(doubts, 1'490, 1'000, kMuchLonger).empty());
+    CHECK_FALSE(hidden_depth(doubts, 1'510, 1'000, kMuchLonger).empty());
+    doubts.requests = doubts.at_once_requests = 31;
+    CHECK(hidden_depth(doubts, 1'600, 1'000, kSomeLonger).empty());
+}
+
 TEST_CASE("recorded doubts: strace's own time is that of the task with most calls, however blocks interleave") {
     constexpr int64_t kCall = 40'000;  // of strace, at least
     const auto traced = [](int64_t span_in_calls, const char* source = "strace") {

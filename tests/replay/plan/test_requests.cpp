@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What each request and each wait of a log needs done, on programs whose truth is known.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/io_uring.h>
 
@@ -375,4 +376,64 @@ TEST_CASE_FIXTURE(Rings, "requests: a poll in which one was done was a wait for 
     CHECK(std::is_sorted(explained.begin(), explained.end()));
     CHECK(std::count(explained.begin(), explained.end(), first) == 1);
     CHECK(std::count(explained.begin(), explained.end(), timed_out) == 0);
+}
+
+TEST_CASE_FIXTURE(Rings,
+                  "requests: each done as it was made, and never waited for, says nothing of how many there would be") {
+    constexpr uint32_t kCount = 50;
+    const auto one_by_one = [&](int64_t least, uint32_t at_a_time = 1) {
+        for (uint32_t made = 0; made < kCount;) {
+            for (uint32_t i = 0; i < at_a_time; ++i) {
+                submit(a, made + i + 1, made == 0 ? std::vector<Edge>{} : std::vector<Edge>{reaped(a, job_last)});
+            }
+            enter(a, at_a_time, least);
+            for (uint32_t i = 0; i < at_a_time; ++i) {
+                job_last = complete(a, ++made);
+            }
+        }
+        return plan().rings.at(0).at_once;
+    };
+    SUBCASE("none waited for") { CHECK(one_by_one(0) == kCount); }
+    SUBCASE("each waited for: that is how the job is") { CHECK(one_by_one(1) == 0); }
+    SUBCASE("two at a time") { CHECK(one_by_one(0, 2) == 0); }
+}
+
+TEST_CASE_FIXTURE(Rings, "requests: libaio's on files in the page cache are done as they are made on any storage") {
+    constexpr uint32_t kCount = 50;
+    const HandleId direct = job.handle(job.file("/data/direct"), O_RDONLY | O_DIRECT);
+    const auto made_on = [&](HandleId handle) {
+        for (uint32_t id = 1; id <= kCount; ++id) {
+            job.add(a, {.kind = OpKind::aio_submit,
+                        .result = 1,
+                        .handle = handle,
+                        .fd = 3,
+                        .size = 4'096,
+                        .arg = IOCB_CMD_PREAD,
+                        .request = id});
+            job.add(a, {.kind = OpKind::aio_complete, .result = 4'096, .size = 4'096, .request = id});
+        }
+        return plan().rings.at(0).at_once;
+    };
+    SUBCASE("through the page cache") { CHECK(made_on(in) == 0); }
+    SUBCASE("past it") { CHECK(made_on(direct) == kCount); }
+}
+
+TEST_CASE_FIXTURE(Rings, "requests: direct ones of parts of blocks need room for the blocks around them") {
+    const HandleId direct = job.handle(job.file("/data/direct"), O_RDONLY | O_DIRECT);
+    const auto part = [&](HandleId handle, int64_t offset, int64_t size) {
+        job.add(a, {.kind = OpKind::uring_submit,
+                    .handle = handle,
+                    .fd = 3,
+                    .offset = offset,
+                    .size = size,
+                    .arg = IORING_OP_READ,
+                    .request = 1});
+        enter(a, 1, 1);
+        complete(a, 1);
+        return plan().rings.at(0).part_blocks;
+    };
+    SUBCASE("whole ones") { CHECK_FALSE(part(direct, 8'192, 4'096)); }
+    SUBCASE("an offset") { CHECK(part(direct, 512, 4'096)); }
+    SUBCASE("a size") { CHECK(part(direct, 4'096, 512)); }
+    SUBCASE("through the page cache") { CHECK_FALSE(part(in, 512, 512)); }
 }

@@ -108,6 +108,31 @@ TEST_CASE_FIXTURE(Queues, "requests: each kind of queue does what is asked, and 
     CHECK(ring.has(5, 0));
 }
 
+TEST_CASE_FIXTURE(Queues, "requests: of a read that takes whole blocks, what was asked for counts") {
+    RingOptions options;
+    options.queue.depth = 4;
+    options.buffer_bytes = 8192;
+    SUBCASE("io_uring") {}
+    SUBCASE("libaio") { options.aio = true; }
+    ReplayedRing ring(options);
+    REQUIRE(ring.refused() == 0);
+    const auto blocks = [&](uint32_t id, int64_t from, size_t bytes, uint32_t head, int64_t wanted, int fd) {
+        RequestCall call = read(id, fd, from, bytes, ring.buffer());
+        call.head = head;
+        call.wanted = wanted;
+        ring.add(call);
+    };
+    blocks(1, 0, 4096, 512, 1024, in.fd);
+    blocks(2, 16'384, 4096, 3000, 1000, in.fd);  // the file ends at 20,000
+    blocks(3, 16'384, 4096, 3700, 396, in.fd);   // behind its end
+    blocks(4, 0, 4096, 512, 1024, -1);
+    ring.submit();
+    CHECK(result_of(ring, 1) == 1024);
+    CHECK(result_of(ring, 2) == 616);
+    CHECK(result_of(ring, 3) == 0);
+    CHECK(result_of(ring, 4) == -EBADF);
+}
+
 TEST_CASE_FIXTURE(Queues, "requests: more in line than a ring has room for, and more at a time than it was made for") {
     RingOptions options;
     options.queue.depth = 1;

@@ -669,3 +669,34 @@ TEST_CASE("trust: at most fair where the file system compresses") {
     CHECK(compression_of({"zfs", "pool", "rw,xattr"}, false) == "ZFS, unless its compression is off");
     CHECK(compression_of({}, false).empty());
 }
+
+TEST_CASE("trust: a depth that the recording hides, where this storage takes longer") {
+    ReplayResult result = good_run();
+    result.doubts.requests = result.doubts.at_once_requests = 1'500;
+    const std::string_view words =
+        "1,500 asynchronous requests were each done before the job made the next: how many it keeps in flight where "
+        "they take longer is not in the log; record on slower storage, or with cold caches";
+    result.recorded_ns = result.elapsed_ns;
+    CHECK(trust_in(result).level == Trust::Level::good);
+    result.recorded_ns = result.elapsed_ns * 10 / 11;
+    check(result, "fair", words);
+    result.recorded_ns = result.elapsed_ns / 2;
+    check(result, "poor", words);
+    result.timed = false;
+    CHECK(trust_in(result).level != Trust::Level::poor);
+}
+
+TEST_CASE("trust: a storage that refuses O_DIRECT on parts of blocks would refuse the job") {
+    using enum AccessCount;
+    ReplayResult result = good_run();
+    result.bytes_read = 1 << 20;
+    result.access_counts[part_reads] = 1;
+    result.access_counts[part_asked] = 512;
+    result.access_counts[part_fetched] = 4'096;
+    CHECK(trust_in(result).level == Trust::Level::good);
+    result.access_counts[part_reads] = 400;
+    result.access_counts[part_asked] = 200 << 10;
+    result.access_counts[part_fetched] = 1'600 << 10;
+    check(result, "fair",
+          "this storage refuses O_DIRECT on parts of a block: 400 reads took whole ones (1.56 MiB for 200 KiB)");
+}
