@@ -52,10 +52,13 @@ void Polls::see(const OpBlock& block, size_t i) {
     if (kind == OpKind::uring_complete && cut_short_) {
         return;  // what it was interrupted for
     }
-    if (kind == OpKind::idle && idles_only_) {
+    // A kernel's thread that makes requests sleeps outside calls as it waits for the storage.
+    const bool blocked = kind == OpKind::wait && arg == kWaitUnknown;
+    if (idles_only_ && (kind == OpKind::idle || blocked)) {
         idles_.push_back(op);
+        idled_ = idled_ || kind == OpKind::idle;
     }
-    idles_only_ = idles_only_ && (kind == OpKind::idle || kind == OpKind::compute || kind == OpKind::exit);
+    idles_only_ = idles_only_ && (kind == OpKind::idle || kind == OpKind::compute || kind == OpKind::exit || blocked);
     if (kind != OpKind::compute && kind != OpKind::wait && kind != OpKind::exit) {
         all_ = {};
         cut_ = 0;
@@ -144,11 +147,12 @@ void Polls::end_task(TaskId task) {
     forget();
     class_ = epoll_ = 0;
     timers_ = looked_ = cut_short_ = false;
-    if (idles_only_ && !idles_.empty()) {
+    if (idles_only_ && idled_) {
         idlers_.emplace_back(task, std::move(idles_));
     }
     idles_ = {};
     idles_only_ = true;
+    idled_ = false;
 }
 
 void Polls::see_wait_for(const Edge& edge, int64_t ns) {

@@ -26,8 +26,8 @@ void settle_explained(TaskPlan& task);
 ///
 /// A thread for which nobody waited, and which the end of its process cut short, is a bystander once it only computes
 /// and waits (an allocator's thread, a runtime's monitor): its time-outs are over at once, as the job ends without it.
-/// So is a thread that only computes and idles in a process with a ring of io_uring: the kernel makes such for the
-/// ring.
+/// So is a thread that only computes, idles and blocks outside calls in a process with a ring of io_uring: the kernel
+/// makes such for the ring.
 class Polls {
 public:
     /// The ops of one task, in their order.
@@ -69,7 +69,8 @@ private:
     bool looked_ = false;     // for a child, since the last wait
     bool cut_short_ = false;  // the last wait was
     bool idles_only_ = true;  // the task does nothing but compute besides ...
-    std::vector<uint64_t> idles_;  // ... its ops of that kind
+    std::vector<uint64_t> idles_;  // ... its ops of that kind, and waits of unknown cause
+    bool idled_ = false;
     std::vector<std::pair<TaskId, std::vector<uint64_t>>> idlers_;
     size_t of_task_ = 0;   // where the task's series begin
     int64_t epoll_ = 0;    // arg of the task's waits of an event loop

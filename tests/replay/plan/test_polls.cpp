@@ -141,8 +141,8 @@ TEST_CASE("polls: a wait that was interrupted and goes on is one wait") {
 }
 
 TEST_CASE("polls: a thread that only idles and computes, and for which nobody waits, delays nothing") {
-    enum class Case : uint8_t { idles, awaited, reads, no_ring };
-    for (const Case each : {Case::idles, Case::awaited, Case::reads, Case::no_ring}) {
+    enum class Case : uint8_t { idles, blocks, awaited, reads, no_ring };
+    for (const Case each : {Case::idles, Case::blocks, Case::awaited, Case::reads, Case::no_ring}) {
         CAPTURE(static_cast<int>(each));
         const bool awaited = each == Case::awaited, reads = each == Case::reads;
         const TempDir dir;
@@ -153,6 +153,10 @@ TEST_CASE("polls: a thread that only idles and computes, and for which nobody wa
         job.add(worker, {.kind = OpKind::compute, .begin = kMs, .duration = kMs, .flags = kComputeWorks});
         if (reads) {
             job.add(worker, {.kind = OpKind::pread, .begin = 3 * kMs, .result = 1, .handle = in, .fd = 3, .size = 1});
+        }
+        uint64_t blocks = 0;
+        if (each == Case::blocks) {
+            blocks = job.add(worker, {.kind = OpKind::wait, .begin = 2 * kMs, .duration = kMs, .arg = kWaitUnknown});
         }
         const uint64_t idles = job.add(worker, {.kind = OpKind::idle, .begin = 4 * kMs, .duration = 900 * kMs});
         const uint64_t ends = job.add(worker, {.kind = OpKind::exit, .begin = 904 * kMs});
@@ -176,7 +180,9 @@ TEST_CASE("polls: a thread that only idles and computes, and for which nobody wa
         const LogReader log = job.finish();
         const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
         const std::vector<uint64_t>& explained = plan.tasks[worker].explained;
-        CHECK(std::count(explained.begin(), explained.end(), idles) == (each == Case::idles ? 1 : 0));
+        const bool left_alone = each == Case::idles || each == Case::blocks;
+        CHECK(std::count(explained.begin(), explained.end(), idles) == (left_alone ? 1 : 0));
+        CHECK(std::count(explained.begin(), explained.end(), blocks) == (each == Case::blocks ? 1 : 0));
     }
 }
 
