@@ -16,8 +16,12 @@ constexpr int64_t kLittle = 10'000'000;         // ns; below it nothing is said
 constexpr double kWeight = 0.1;                 // of the recording's work
 
 /// Waits for others are over when those are.
-bool goes_on(OpKind kind, int64_t arg) {
+bool goes_on(OpKind kind, const OpBlock& block, size_t i) {
+    const int64_t arg = block.arg[i];
     if (kind == OpKind::wait) {
+        if (arg == kWaitUnknown && block.has_edges() && !block.edges_of(i).empty()) {
+            return false;  // a signal that somebody sent, say
+        }
         return arg == kWaitSleep || arg == kWaitUnknown || wait_class(arg) == kWaitWokeOthers ||
                wait_class(arg) == kWaitUntil;
     }
@@ -68,15 +72,20 @@ void Goings::longer_steps() {
     step_ *= 2;
 }
 
-int64_t Goings::alone(Kind kind) const {
-    const std::vector<double> others = sums(work), beating = sums(beats), ended = sums(cut);
-    const std::vector<double>& asked = kind == beats ? beating : ended;
+int64_t Goings::alone(Kind kind, bool reaps_wait) const {
+    const std::vector<double> works = sums(work), waits = sums(reaps), asked = sums(kind);
+    std::vector<double> all = asked;
+    for (const Kind other : {beats, cut}) {
+        const std::vector<double> more = other == kind || kind == timers ? std::vector<double>() : sums(other);
+        for (size_t i = 0; i < more.size(); ++i) {
+            all[i] += more[i];
+        }
+    }
     double sum = 0;
     for (size_t i = 0; i < kSteps; ++i) {
-        const double helpers = beating[i] + ended[i];
-        if (helpers > 0) {
-            const double alone = std::min(helpers, static_cast<double>(step_)) - others[i];
-            sum += std::max(alone, 0.0) * asked[i] / helpers;
+        if (all[i] > 0) {
+            const double others = works[i] + (reaps_wait ? 0 : waits[i]);
+            sum += std::max(std::min(all[i], static_cast<double>(step_)) - others, 0.0) * asked[i] / all[i];
         }
     }
     return std::llround(sum);
@@ -90,8 +99,9 @@ void HelperTime::see(TaskId task, const OpBlock& block, size_t i, int64_t begin,
     const OpInfo& row = info(op);
     const int64_t was = block.begin[i], was_end = OpRef::end_of(was, block.duration[i]);
     const TaskHelp& help = plan_.helpers.tasks[task];
+    const Goings::Kind helps = help.timer ? Goings::timers : Goings::beats;
     const Goings::Kind kind = was >= help.cut_from             ? Goings::cut
-                              : help.beats_at(block.first + i) ? Goings::beats
+                              : help.beats_at(block.first + i) ? helps
                                                                : Goings::work;
     Before& before = before_[task];
     // Time between ops, and that of ops which are left out, passes as recorded; what is longer here is a wait.
@@ -101,9 +111,12 @@ void HelperTime::see(TaskId task, const OpBlock& block, size_t i, int64_t begin,
         recorded_.add(kind, was - gap - plan_.first_begin, was - plan_.first_begin);
         here_.add(kind, begin - here - start_, begin - start_);
     }
-    if (goes_on(op, block.arg[i])) {
-        recorded_.add(kind, was - plan_.first_begin, was_end - plan_.first_begin);
-        here_.add(kind, begin - start_, end - start_);
+    const bool ran_out =
+        kind == Goings::timers && op == OpKind::wait && block.arg[i] == kWaitFutex && block.result[i] == -ETIMEDOUT;
+    if (goes_on(op, block, i) || ran_out) {
+        const bool reaps = kind == Goings::work && row.is(Trait::async);  // a replay waits in submissions, too
+        recorded_.add(reaps ? Goings::reaps : kind, was - plan_.first_begin, was_end - plan_.first_begin);
+        here_.add(reaps ? Goings::reaps : kind, begin - start_, end - start_);
     }
     before = {std::max(before.recorded, was_end), std::max(before.here, end)};
     if (row.is(Trait::io) || op == OpKind::compute) {
@@ -127,6 +140,7 @@ HelperFindings HelperTime::finish() const {
                        ? 0
                        : std::max<int64_t>(here_.alone(Goings::beats) - recorded, 0);
     out.cut_ns = std::max<int64_t>(here_.alone(Goings::cut) - recorded_.alone(Goings::cut), 0);
+    out.timers_ns = std::max<int64_t>(here_.alone(Goings::timers, true) - recorded_.alone(Goings::timers), 0);
     out.cut_share = std::max(work_ns_ > 0 ? cut_work_ns_ / work_ns_ : 0, bytes_ > 0 ? cut_bytes_ / bytes_ : 0);
     out.processes = plan_.helpers.processes;
     out.signal = plan_.helpers.signal;
@@ -151,12 +165,16 @@ std::string ended_by_signal(const HelperFindings& findings) {
                      ": the replay does what was done until then, however long that takes";
 }
 
-std::string alone_at_work(const HelperFindings& findings, int64_t elapsed_ns, double share) {
-    const int64_t alone = findings.beats_ns + findings.cut_ns;
+int64_t alone_ns(const HelperFindings& findings, int64_t asleep_ns) {
+    return findings.beats_ns + findings.cut_ns + std::min(findings.timers_ns, std::max<int64_t>(asleep_ns, 0));
+}
+
+std::string alone_at_work(const HelperFindings& findings, int64_t asleep_ns, int64_t elapsed_ns, double share) {
+    const int64_t alone = alone_ns(findings, asleep_ns);
     if (alone <= kLittle || static_cast<double>(alone) <= share * static_cast<double>(elapsed_ns)) {
         return {};
     }
-    const bool cut = findings.cut_ns > findings.beats_ns;
+    const bool cut = findings.cut_ns > alone - findings.cut_ns;
     return "for " + format_duration(alone) + " of the " + format_duration(elapsed_ns) + " nothing went on but " +
            (cut ? "what was " + words_of_signal(findings) : "sleeps one after the other, beside which others worked") +
            " when recorded: the job would be done earlier here";

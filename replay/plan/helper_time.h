@@ -15,12 +15,13 @@ namespace reprise {
 /// How much of each kind goes on over time, in a few thousand steps, which get longer as more time passes.
 class Goings {
 public:
-    enum Kind : size_t { work, beats, cut };
-    static constexpr size_t kKinds = 3;
+    /// `reaps`: calls that wait for asynchronous requests, or for those that others have yet to make.
+    enum Kind : size_t { work, beats, cut, timers, reaps };
+    static constexpr size_t kKinds = 5;
     /// From `begin` to `end`, ns from the start.
     void add(Kind kind, int64_t begin, int64_t end);
-    /// ns of that kind of helpers, while nothing of kind `work` went on.
-    int64_t alone(Kind kind) const;
+    /// ns of that kind of helpers, while nothing of kind `work` went on, nor of `reaps`, unless those are mere waits.
+    int64_t alone(Kind kind, bool reaps_wait = false) const;
 
 private:
     static constexpr size_t kSteps = 8192;
@@ -39,6 +40,7 @@ struct HelperFindings {
     /// By how much longer than in the recording helpers were alone at work, ns: those that sleep and look again, those
     /// that a signal ended.
     int64_t beats_ns = 0, cut_ns = 0;
+    int64_t timers_ns = 0;   // likewise timers', whose calls that wait for requests may wait for what they give others
     double cut_share = 0;    // of the recording's work, or data: what was done until a signal came
     uint64_t processes = 0;  // that one ended
     int signal = 0;
@@ -67,9 +69,11 @@ private:
 /// "2 processes were ended by a signal (SIGTERM): the replay does what they did until then", where that is of weight;
 /// else empty.
 std::string ended_by_signal(const HelperFindings& findings);
+/// Of these findings: with `asleep_ns` on the critical path, timers' time-outs lie there, too. ns.
+int64_t alone_ns(const HelperFindings& findings, int64_t asleep_ns);
 /// "for 2.02 s of the 2.29 s only sleeps one after the other went on: ...", where that is more than a share of the
 /// time; else empty.
-std::string alone_at_work(const HelperFindings& findings, int64_t elapsed_ns, double share);
+std::string alone_at_work(const HelperFindings& findings, int64_t asleep_ns, int64_t elapsed_ns, double share);
 /// By how much longer than recorded this is, as far as such sleeps (`asleep_ns`, those on the critical path) would have
 /// been shorter if they limit a rate, ns.
 int64_t kept_by_limit(const HelperFindings& findings, int64_t asleep_ns, int64_t elapsed_ns, int64_t recorded_ns);

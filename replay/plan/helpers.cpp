@@ -101,10 +101,18 @@ void Helpers::Track::sleeps(TaskId task, const OpBlock& block, size_t i) {
     sum(now.asleep_ns, length);
 }
 
+void Helpers::end_task() {
+    beats_.end(task_);
+    limits_.end(task_);
+    if (timeouts_.sleeps >= kLeastSleeps) {
+        timers_.emplace_back(task_, timeouts_);
+    }
+    timeouts_ = {};
+}
+
 void Helpers::see(TaskId task, const OpBlock& block, size_t i) {
     if (task != task_) {
-        beats_.end(task_);
-        limits_.end(task_);
+        end_task();
         task_ = task;
     }
     const auto kind = static_cast<OpKind>(block.kind[i]);
@@ -115,11 +123,13 @@ void Helpers::see(TaskId task, const OpBlock& block, size_t i) {
     if (row.is(Trait::io)) {
         sum(io_ns_, duration);
         sum(beats_.now.io_before_ns, duration);
+        sum(timeouts_.io_ns, duration);
     }
     if ((message || row.is(Trait::reads) || row.is(Trait::writes)) && block.result[i] > 0) {
         sum(bytes_, static_cast<uint64_t>(block.result[i]));
         sum(beats_.now.bytes_before, static_cast<uint64_t>(block.result[i]));
         sum(limits_.now.bytes_before, static_cast<uint64_t>(block.result[i]));
+        sum(timeouts_.bytes, static_cast<uint64_t>(block.result[i]));
     }
     if (kind == OpKind::wait && block.arg[i] == kWaitSleep) {
         beats_.sleeps(task, block, i);
@@ -127,6 +137,11 @@ void Helpers::see(TaskId task, const OpBlock& block, size_t i) {
     if (kind == OpKind::wait && ended_by_time(block.arg[i], block.result[i]) &&
         (block.arg[i] == kWaitSleep || block.arg[i] == kWaitPoll)) {
         limits_.sleeps(task, block, i);
+    }
+    if (kind == OpKind::wait && block.arg[i] == kWaitFutex && block.result[i] == -ETIMEDOUT && duration >= kShortest &&
+        duration <= kLongest) {
+        timeouts_.first = timeouts_.sleeps++ == 0 ? block.first + i : timeouts_.first;
+        timeouts_.last = block.first + i;
     }
     const ProcessId id = tables_.tasks[task].process;
     if (id >= processes_.size()) {
@@ -203,8 +218,7 @@ void Helpers::find_cut(HelperPlan& out) const {
 }
 
 HelperPlan Helpers::finish() {
-    beats_.end(task_);
-    limits_.end(task_);
+    end_task();
     HelperPlan out;
     out.tasks.resize(tables_.tasks.size());
     const auto moves = [&](const Series& series) {
@@ -216,6 +230,13 @@ HelperPlan Helpers::finish() {
             out.tasks[task].beats.emplace_back(series.first, series.last);
             sum(out.beats_ns, series.asleep_ns);
             out.longest_beat = std::max(out.longest_beat, series.length);
+        }
+    }
+    for (const auto& [task, series] : timers_) {
+        if (out.tasks[task].beats.empty() && !moves(series) &&
+            static_cast<double>(series.io_ns) < kMostIo * static_cast<double>(io_ns_)) {
+            out.tasks[task].beats.emplace_back(series.first, series.last);
+            out.tasks[task].timer = true;
         }
     }
     for (const auto& [task, series] : limits_.found) {

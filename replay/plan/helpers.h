@@ -14,6 +14,7 @@ namespace reprise {
 
 struct TaskHelp {
     std::vector<std::pair<uint64_t, uint64_t>> beats;  // first and last sleep of each series, ascending
+    bool timer = false;                                // the series is of time-outs
     int64_t cut_from = INT64_MAX;                      // ns: from then on it worked until a signal ended it
 
     bool beats_at(uint64_t op) const;
@@ -34,6 +35,9 @@ struct HelperPlan {
 /// Who moves a part of the job's data between its sleeps is a rate limiter, or stands in for compute by sleeping. Eight
 /// sleeps, or time-outs of select(), or more with about as much between each two (`limited_ns`) may be a limiter's:
 /// those are shorter where the data takes longer.
+///
+/// So is a thread some of whose waits for others (of three or more) ran out: a timer that gives work to others, of any
+/// lengths and with any pauses.
 ///
 /// Processes that a signal from outside ended, with those they started, from the last time on that another process gave
 /// them work: it decided until then how much they do. Who was idle when the signal came had done its work.
@@ -65,12 +69,15 @@ private:
         void end(TaskId task);
         void sleeps(TaskId task, const OpBlock& block, size_t i);
     };
+    void end_task();
     void drives(TaskId task, const OpBlock& block, size_t i, int64_t end);
     void find_cut(HelperPlan& out) const;
 
     const Tables& tables_;
     TaskId task_ = 0;
     Track beats_, limits_;  // sleeps; those and time-outs, as limiters wait with select()
+    Series timeouts_;       // of the task's waits for others
+    std::vector<std::pair<TaskId, Series>> timers_;
     std::vector<Process> processes_;
     std::map<std::pair<ProcessId, ProcessId>, int64_t> driven_;  // whom by whom, when last
     uint64_t bytes_ = 0;

@@ -67,7 +67,7 @@ std::optional<TimeInterval> interval_of(const Prediction& out, const Plan& plan,
     from.speed_uncertainty = options.speed_uncertainty;
     from.predicted = true;
     from.guessed_reads_ns = scattered_ns(out) + static_cast<double>(out.journal_ns);
-    from.alone_ns = out.helpers.beats_ns + out.helpers.cut_ns +
+    from.alone_ns = alone_ns(out.helpers, out.path.of(PathPart::asleep)) +
                     kept_by_limit(out.helpers, out.path.of(PathPart::asleep), out.elapsed_ns, out.recorded_ns);
     from.order_open = !plan.queues.event_loops.empty() || !plan.queues.shared.empty() ||
                       !lock_polls(out.doubts).empty() || !batched_syncs(out.doubts).empty();

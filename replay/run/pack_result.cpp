@@ -195,8 +195,8 @@ void fields(Archive& archive, QueueInference& of) {
 }
 template <class Archive>
 void fields(Archive& archive, HelperFindings& of) {
-    auto& [beats, cut, cut_share, processes, signal, limited] = of;
-    archive(beats, cut, cut_share, processes, signal, limited);
+    auto& [beats, cut, timers, cut_share, processes, signal, limited] = of;
+    archive(beats, cut, timers, cut_share, processes, signal, limited);
 }
 template <class Archive>
 void fields(Archive& archive, SerialWriters::Findings& of) {

@@ -281,7 +281,7 @@ void find_interval(const ReplayOptions& options, ReplayResult& result) {
     from.taken_share = std::max(f.stolen_cpus, 0.0) / cpus;
     from.taken_share += f.computing_took_ns > 0 ? std::max(waited, 0.0) / f.computing_took_ns : 0.0;
     from.alone_ns =
-        result.helpers.beats_ns + result.helpers.cut_ns +
+        alone_ns(result.helpers, result.path.of(PathPart::asleep)) +
         kept_by_limit(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, result.recorded_ns);
     from.recordings = options.recordings;
     from.order_open = !result.queues.event_loops.empty() || !result.queues.shared.empty() ||

@@ -423,7 +423,7 @@ Trust trust_in(const ReplayResult& result) {
         return {Trust::Level::poor, std::move(shared)};
     }
     std::string ended = ended_by_signal(result.helpers),
-                alone = alone_at_work(result.helpers, result.elapsed_ns, kSomeShare);
+                alone = alone_at_work(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, kSomeShare);
     if (!ended.empty() && otherwise &&
         static_cast<double>(result.path.cut_ns) > kSomeShare * static_cast<double>(result.elapsed_ns)) {
         return {Trust::Level::poor, std::move(ended)};
@@ -460,9 +460,10 @@ Trust trust_in(const ReplayResult& result) {
         return {Trust::Level::poor, std::move(flags)};
     }
     for (std::string why :
-         {alone_at_work(result.helpers, result.elapsed_ns, kMostShare), missing_memory(result, kMostShare),
-          filled_holes(result, kMostShare), not_warm(result, kThirdShare), kept_in_memory(result, kThirdShare),
-          left_out_most(result.doubts), unreported_requests(result.doubts, kSomeShare),
+         {alone_at_work(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, kMostShare),
+          missing_memory(result, kMostShare), filled_holes(result, kMostShare), not_warm(result, kThirdShare),
+          kept_in_memory(result, kThirdShare), left_out_most(result.doubts),
+          unreported_requests(result.doubts, kSomeShare),
           result.timed ? hidden_depth(result.doubts, result.elapsed_ns, result.recorded_ns, kMuchLonger) : "",
           programs_among_data(result.doubts, kThirdShare), unseen_touches(result.doubts, kThirdShare),
           missed_by_scaling(result.doubts, kSomeShare), hidden_pages(result, kThirdShare),

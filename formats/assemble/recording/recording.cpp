@@ -363,6 +363,7 @@ void RawAssembly::spawned(const raw_spawn& record) {
     child.tid = record.child_tid;
     child.id = id;
     child.parent = of;
+    child.parents_ops = assembler_.op_count(parent.id);
     child.cursor = at(record.head.time);
     child.started = true;
     tasks_[key] = std::move(child);
@@ -596,7 +597,8 @@ void RawAssembly::seed_map(const raw_seed_map& record) {
 
 void RawAssembly::advance(uint64_t time) {
     const int64_t now = time == UINT64_MAX ? INT64_MAX : at(time);
-    // If the spawn returns late (vfork), use the op before it.
+    // If the spawn returns late (vfork), or no call spawned the task (a thread that the kernel made for a ring), use
+    // the op before it.
     const auto late = std::find_if(waiting_for_spawn_.begin(), waiting_for_spawn_.end(),
                                    [&](const auto& each) { return each.first > now; });
     for (auto each = waiting_for_spawn_.begin(); each != late; ++each) {
@@ -606,7 +608,7 @@ void RawAssembly::advance(uint64_t time) {
         }
         const auto parent = tasks_.find(child->second.parent);
         if (parent != tasks_.end()) {
-            const RawOpRef before{parent->second.id, assembler_.op_count(parent->second.id), 0, 0, false, false};
+            const RawOpRef before{parent->second.id, child->second.parents_ops, 0, 0, false, false};
             edges_.add(*child->second.first, before, EdgeKind::lifecycle);
         }
         child->second.first.reset();

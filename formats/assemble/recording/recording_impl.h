@@ -132,6 +132,7 @@ private:
         std::optional<RawOpRef> first;  // op 0, until its spawn is known
         std::optional<RawOpRef> spawn;  // its spawn, until op 0 is there
         RawTaskKey parent = 0;
+        uint64_t parents_ops = 0;                 // that the parent had made by then
         std::optional<int64_t> accelerator_from;  // inside a span of the mark `accelerator`: not yet told since then
         int64_t accelerator_late = 0;             // ns since then for which the thread waited for a processor
         RecentCalls file_calls;                   // that read, write or sync

@@ -239,6 +239,66 @@ TEST_CASE("helpers: what goes on without the others is told from what did so in 
     }
 }
 
+TEST_CASE("helpers: a timer thread that wakes a worker now and then goes on where the others have ended") {
+    const auto found = [](bool wakes, int count) {
+        const TempDir dir;
+        JobBuilder job(dir / "job.oplog");
+        const ProcessId process = job.process();
+        const TaskId main = job.task(process), timer = job.task(process), worker = job.task(process);
+        const FileId data = job.file("/data/in"), log = job.file("/data/log", Origin::created);
+        const HandleId in = job.inherited(data, process, 3), out = job.inherited(log, process, 4, O_WRONLY);
+        for (int i = 0; i < 20; ++i) {
+            job.add(main, {.kind = OpKind::pread,
+                           .begin = 100 + i * 100 * kMs,
+                           .duration = 100 * kMs,
+                           .result = kMiB,
+                           .handle = in,
+                           .fd = 3,
+                           .size = kMiB});
+        }
+        std::vector<uint64_t> ticks;
+        std::vector<int64_t> times;
+        int64_t at = 100;
+        for (int i = 0; i < count; ++i) {
+            // Of several lengths, as timers are; the work of those that look whether they may end is theirs alone.
+            const int64_t wait = (i % 2 == 0 ? 60 : 140) * kMs;
+            job.add(timer,
+                    {.kind = OpKind::wait, .begin = at, .duration = wait, .result = -ETIMEDOUT, .arg = kWaitFutex});
+            at += wait;
+            ticks.push_back(
+                job.add(timer, {.kind = OpKind::compute, .begin = at, .duration = kMs / 2, .flags = kComputeWorks}));
+            times.push_back(at + kMs / 2);
+            at += kMs / 2;
+        }
+        for (size_t i = 0; wakes && i < ticks.size(); ++i) {
+            const std::vector<Edge> edges{{timer, EdgeKind::wake, 100, ticks[i]}};
+            const int64_t from = i == 0 ? 100 : times[i - 1] + kMs;
+            job.add(
+                worker,
+                {.kind = OpKind::wait, .begin = from, .duration = times[i] - from, .arg = kWaitFutex, .edges = edges});
+            job.add(worker, {.kind = OpKind::pwrite,
+                             .begin = times[i] + 1'000,
+                             .duration = 10'000,
+                             .result = 100,
+                             .handle = out,
+                             .fd = 4,
+                             .offset = static_cast<int64_t>(i) * 100,
+                             .size = 100});
+        }
+        return at_once(job.finish());
+    };
+    SUBCASE("it wakes another") {
+        const Prediction sum = found(true, 20);
+        CHECK(sum.helpers.beats_ns == 0);
+        CHECK(static_cast<double>(sum.helpers.timers_ns) / kMs == doctest::Approx(2'000).epsilon(0.05));
+        CHECK(
+            poor(sum) ==
+            "for 1.98 s of the 2.01 s nothing went on but sleeps one after the other, beside which others worked when "
+            "recorded: the job would be done earlier here");
+    }
+    SUBCASE("two time-outs show no timer") { CHECK(found(true, 2).helpers.timers_ns == 0); }
+}
+
 TEST_CASE("helpers: sleeps between which as much is moved may limit a rate") {
     Heartbeat job;
     job.line = kMiB;

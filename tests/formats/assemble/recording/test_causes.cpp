@@ -140,6 +140,32 @@ TEST_CASE("a child whose number is another's by the time its parent's call retur
     CHECK(first[other][0].kind == EdgeKind::lifecycle);
 }
 
+TEST_CASE("a thread that no call spawned waits for what its parent had done by then, however late it is seen") {
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7);
+    const uint64_t from = job.now;
+    raw_spawn record{};
+    record.head.time = from + 10 * kUs;
+    record.child_pid = 100;
+    record.child_tid = 200;
+    record.flags = 0x10000;  // CLONE_THREAD
+    std::strcpy(record.name, "iou-wrk-100");
+    job.add(RawBytes(RAW_SPAWN, record));
+    for (uint64_t i = 1; i <= 5; ++i) {
+        const uint64_t at = from + i * 20'000 * kUs;
+        job.call_at(at, at + kUs, SYS_pread64, {3, 0x9000, 10, 0}, 10).fd(0, RawJob::fd_of(3, 0xf1, 7));
+    }
+    job.now = from + 110'000 * kUs;
+    job.as(100, 200);
+    job.exit(0);
+    const AssembledLog log = job.assemble();
+    const TaskId worker = 2;
+    REQUIRE(log.tables().tasks.size() == 3);
+    REQUIRE(log.tables().tasks[worker].tid == 200);
+    CHECK(edges_of(log, worker, 0) ==
+          std::vector<Edge>{{1, EdgeKind::lifecycle, 100, number_of(log, 1, OpKind::open)}});
+}
+
 TEST_CASE("waiting for children that have not ended is no op unless it took time or asked not to wait") {
     const auto seen = [](uint16_t nr, int64_t result, bool slept, uint64_t options = 0) {
         RawJob job;
