@@ -14,7 +14,7 @@ namespace reprise {
 struct ThinkGap {
     int64_t most = INT64_MAX;  // more is waiting for a processor
     int64_t recorder = 0;      // is what the recorder itself took
-    int64_t first = 0;         // in place of `most` before a task's first op, where it is more
+    int64_t first = 0;         // in place of `most` before a task's first op, where it is more; < 0: that has none
 };
 
 /// A capture makes ops of computing that is longer than most (RawAssembleOptions::least_compute_ns), which are without
@@ -47,7 +47,7 @@ public:
         : base_(base),
           recorded_(recorded),
           think_(think),
-          most_(std::max(think.most, think.first)),
+          most_(think.first < 0 ? 0 : std::max(think.most, think.first)),
           scale_(scale),
           compute_(compute) {}
 

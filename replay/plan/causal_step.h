@@ -28,7 +28,11 @@ inline CausalClock causal_start(const Plan& plan, int64_t run_start_ns, TaskId t
     if (spawned_ns && plan.tasks[task].spawner != 0) {
         return {*spawned_ns, plan.tasks[task].spawn_begin, speeds.time_scale, compute, think};
     }
-    think.first = INT64_MAX;
+    // No op started a thread that the kernel made for a ring, but what its parent did before is known.
+    const std::vector<WaitFor>& waits = plan.tasks[task].waits;
+    const bool follows = plan.log->header().source == "capture" && !waits.empty() && waits.front().op == 0 &&
+                         waits.front().kind == EdgeKind::lifecycle;
+    think.first = follows ? -1 : INT64_MAX;
     return {run_start_ns, plan.first_begin, speeds.time_scale, compute, think};
 }
 

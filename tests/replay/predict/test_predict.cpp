@@ -640,6 +640,36 @@ TEST_CASE("predict: the critical path goes to the task that held the end up") {
     }
 }
 
+TEST_CASE("predict: a thread that no op started begins with what its parent had done, not as late as recorded") {
+    const auto elapsed = [](EdgeKind kind) {
+        PredictJob job;
+        job.job.writer().header().source = "capture";
+        const ProcessId process = job.job.process();
+        const TaskId main = job.job.task(process), worker = job.job.task(process);
+        const HandleId in = job.job.handle(job.job.file("/data/in"));
+        uint64_t read = 0;
+        for (int64_t i = 0; i < 10; ++i) {
+            read = job.job.add(main, {.kind = OpKind::pread,
+                                      .begin = 1'000 + i * 10 * kMs,
+                                      .duration = 10 * kMs,
+                                      .result = 4'096,
+                                      .handle = in,
+                                      .fd = 3,
+                                      .offset = i * 4'096,
+                                      .size = 4'096});
+        }
+        const std::vector<Edge> edges{{main, kind, 100, read - 1}};
+        job.job.add(
+            worker,
+            {.kind = OpKind::compute, .begin = 95 * kMs, .duration = 100'000, .flags = kComputeWorks, .edges = edges});
+        StorageModel model = nothing();
+        model.cold = true;
+        return ms(job.run(model).elapsed_ns);
+    };
+    CHECK(elapsed(EdgeKind::lifecycle) < 5);
+    CHECK(elapsed(EdgeKind::wake) >= 94);  // it may have slept since the run began
+}
+
 TEST_CASE("predict: writes to mapped files that the recording may lack are named as not modelled") {
     PredictJob job;
     job.training(5 * kMs, 2 * kMs, 2);
