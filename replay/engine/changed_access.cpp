@@ -33,10 +33,6 @@ ChangedAccess::ChangedAccess(const EngineContext& context)
     make_requests_at_once();
 }
 
-bool ChangedAccess::at_position(OpKind kind) {
-    return kind == OpKind::read || kind == OpKind::readv || kind == OpKind::write || kind == OpKind::writev;
-}
-
 int64_t ChangedAccess::submit(const OpBlock& b, size_t i) {
     const auto kind = static_cast<OpKind>(b.kind[i]);
     const OpInfo& row = info(kind);

@@ -32,7 +32,6 @@ private:
     int64_t write(const OpBlock& b, size_t i, OpKind kind);
     int64_t copy(const OpBlock& b, size_t i);
     int64_t request(const OpBlock& b, size_t i);
-    static bool at_position(OpKind kind);
     /// Instances
     int64_t open(const OpBlock& b, size_t i);
     int64_t close(const OpBlock& b, size_t i);

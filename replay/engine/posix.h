@@ -103,6 +103,10 @@ protected:
     /// 1 for a direct call that was refused (EINVAL): a buffer that no device takes, as where the job's was not
     /// aligned; with an offset or a size that is refused it makes no difference. 0 for all others.
     size_t off_by(const OpBlock& b, size_t i) const { return b.result[i] == -EINVAL && is_direct(b.handle[i]) ? 1 : 0; }
+    /// Whether it reads or writes at the position, which it moves.
+    static bool at_position(OpKind kind) {
+        return kind == OpKind::read || kind == OpKind::readv || kind == OpKind::write || kind == OpKind::writev;
+    }
     bool is_direct(HandleId handle) const {
         const auto& flags = worker_.plan.handle_flags;
         return handle < flags.size() && (flags[handle] & kHandleDirect) != 0;

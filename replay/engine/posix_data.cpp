@@ -37,11 +37,11 @@ int64_t PosixEngine::vectored(const OpBlock& b, size_t i, OpKind kind) {
     std::byte* const base = reads ? buffer_ : outgoing(b.handle[i], write_size(b.size[i]));
     const size_t off = off_by(b, i), most = (reads ? buffer_bytes_ : worker_.pattern.size()) - off;
     const int count = pieces(b.list_of(i), b.size[i], base + off, most);
-    const bool at_position = kind == OpKind::readv || kind == OpKind::writev;
-    const int64_t offset = at_position ? -1 : b.offset[i];
+    const bool moves = at_position(kind);
+    const int64_t offset = moves ? -1 : b.offset[i];
     const int64_t rwf = b.flags[i] & 0xffffffff;
     int64_t result = 0;
-    if (at_position && rwf == 0) {
+    if (moves && rwf == 0) {
         result = sys::call(reads ? SYS_readv : SYS_writev, fd, iov_.data(), count);
     } else if (rwf == 0) {
         result = sys::call(reads ? SYS_preadv : SYS_pwritev, fd, iov_.data(), count, offset, 0);
@@ -77,7 +77,7 @@ int64_t PosixEngine::read_part(int fd, BlockRange asked, int64_t expected, int64
 
 int64_t PosixEngine::in_whole_blocks(const OpBlock& b, size_t i, OpKind kind, int fd) {
     const bool reads = info(kind).is(Trait::reads);
-    const bool moves = kind == OpKind::read || kind == OpKind::readv || kind == OpKind::write || kind == OpKind::writev;
+    const bool moves = at_position(kind);
     const int64_t block = b.result[i] >= 0 && is_direct(b.handle[i]) ? stated_block(fd).value_or(kUsualBlock) : 0;
     const BlockRange asked{
         moves ? sys::aside(SYS_lseek, fd, 0, SEEK_CUR) : b.offset[i],

@@ -208,21 +208,20 @@ int64_t PosixEngine::make_in_blocks(const OpBlock& b, size_t i, const RequestCal
 
 int64_t PosixEngine::make(const OpBlock& b, size_t i, ReplayedRing& ring, const AsyncRequest& asked, int fd) {
     const int64_t block = part_of_block(b.handle[i], asked, fd);
-    const int64_t from = block == 0 ? 0 : asked.offset & ~(block - 1);
-    const auto wanted = static_cast<int64_t>(read_size(asked.size));
-    const int64_t size = block == 0 ? 0 : (asked.offset - from + wanted + block - 1) & ~(block - 1);
-    const bool fits = asked.reads() && static_cast<uint64_t>(size) <= ring.buffer_bytes();
+    const BlockRange wanted{asked.offset, static_cast<int64_t>(read_size(asked.size))};
+    const BlockRange whole = block == 0 ? wanted : wanted.around(block);
+    const bool fits = asked.reads() && static_cast<uint64_t>(whole.size) <= ring.buffer_bytes();
     if (block != 0 && !fits) {
         return make_in_blocks(b, i, call_of(b, i, asked, fd, buffer_, buffer_bytes_), block);
     }
     RequestCall call = call_of(b, i, asked, fd, asked.writes() ? nullptr : ring.buffer(), buffer_bytes_);
     if (block != 0) {
-        call.head = static_cast<uint32_t>(asked.offset - from);
-        call.wanted = wanted;
-        call.asked.offset = from;
+        call.head = static_cast<uint32_t>(wanted.offset - whole.offset);
+        call.wanted = wanted.size;
+        call.asked.offset = whole.offset;
         call.asked.vectored = false;
-        call.bytes = static_cast<size_t>(size);
-        count_part({asked.offset, wanted}, wanted, size);
+        call.bytes = static_cast<size_t>(whole.size);
+        count_part(wanted, wanted.size, whole.size);
     }
     if (!ring.add(call)) {
         ring.skip(1);

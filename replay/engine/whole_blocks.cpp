@@ -19,8 +19,6 @@ namespace {
 #define STATX_DIOALIGN 0x2000u
 #endif
 
-int64_t down(int64_t value, int64_t to) { return value & ~(to - 1); }
-
 bool is_block(int64_t bytes) {
     return bytes > 0 && bytes <= kMostBlock && std::has_single_bit(static_cast<uint64_t>(bytes));
 }
@@ -57,7 +55,8 @@ BlockRead read_whole_blocks(int fd, std::byte* buffer, BlockRange asked, int64_t
     if (asked.offset < 0 || asked.size <= 0 || asked.offset > INT64_MAX - asked.size - block) {
         return {sys::call(SYS_pread64, fd, buffer, asked.size, asked.offset), 0};
     }
-    const int64_t from = down(asked.offset, block), to = down(asked.offset + asked.size + block - 1, block);
+    const BlockRange whole = asked.around(block);
+    const int64_t from = whole.offset, to = whole.offset + whole.size;
     const int64_t needed = asked.offset + std::clamp<int64_t>(expected, 0, asked.size);
     int64_t got = 0;
     for (;;) {

@@ -19,6 +19,11 @@ int64_t direct_block(int fd);
 
 struct BlockRange {
     int64_t offset = 0, size = 0;
+    /// The whole blocks around it.
+    BlockRange around(int64_t block) const {
+        const int64_t from = offset & ~(block - 1);
+        return {from, (offset - from + size + block - 1) & ~(block - 1)};
+    }
     /// Whether it is no whole blocks.
     bool is_part(int64_t block) const { return block > 0 && ((offset | size) & (block - 1)) != 0; }
 };

@@ -49,6 +49,15 @@ struct Rings {
     uint64_t complete(TaskId task, uint32_t request) {
         return job.add(task, {.kind = OpKind::uring_complete, .result = 4'096, .size = 4'096, .request = request});
     }
+    uint64_t aio(TaskId task, uint32_t request, HandleId of = 0) {
+        return job.add(task, {.kind = OpKind::aio_submit,
+                              .result = 1,
+                              .handle = of == 0 ? in : of,
+                              .fd = 3,
+                              .size = 4'096,
+                              .arg = IOCB_CMD_PREAD,
+                              .request = request});
+    }
     static Edge reaped(TaskId task, uint64_t op) { return {task, EdgeKind::reaped, 100, op}; }
     Plan plan(const OpFilter& filter = OpFilter::all()) {
         log.emplace(job.finish());
@@ -236,15 +245,6 @@ TEST_CASE_FIXTURE(Rings, "requests: two rings of a task, requests of others, and
 }
 
 TEST_CASE_FIXTURE(Rings, "requests: libaio tells what was taken, and by which call") {
-    const auto aio = [&](TaskId task, uint32_t request) {
-        return job.add(task, {.kind = OpKind::aio_submit,
-                              .result = 1,
-                              .handle = in,
-                              .fd = 3,
-                              .size = 4'096,
-                              .arg = IOCB_CMD_PREAD,
-                              .request = request});
-    };
     const auto taken = [&](TaskId task, uint32_t request) {
         return job.add(task, {.kind = OpKind::aio_complete, .result = 4'096, .size = 4'096, .request = request});
     };
@@ -403,13 +403,7 @@ TEST_CASE_FIXTURE(Rings, "requests: libaio's on files in the page cache are done
     const HandleId direct = job.handle(job.file("/data/direct"), O_RDONLY | O_DIRECT);
     const auto made_on = [&](HandleId handle) {
         for (uint32_t id = 1; id <= kCount; ++id) {
-            job.add(a, {.kind = OpKind::aio_submit,
-                        .result = 1,
-                        .handle = handle,
-                        .fd = 3,
-                        .size = 4'096,
-                        .arg = IOCB_CMD_PREAD,
-                        .request = id});
+            aio(a, id, handle);
             job.add(a, {.kind = OpKind::aio_complete, .result = 4'096, .size = 4'096, .request = id});
         }
         return plan().rings.at(0).at_once;
