@@ -230,7 +230,7 @@ struct io_uring {
     unsigned int head, tail;
 };
 struct io_rings {
-    struct io_uring cq;
+    struct io_uring sq, cq;
 };
 struct io_rsrc_node {
     unsigned long file_ptr;

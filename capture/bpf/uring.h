@@ -207,6 +207,10 @@ static __always_inline void add_parts(struct composer* c, struct raw_uring* reco
 
 static __always_inline void fill_submit(struct raw_uring* record, struct io_kiocb* request, const struct uring_sqe* sqe,
                                         __u64 file, const struct task_state* state) {
+    record->sqpoll = !state->enter || state->nr != NR_URING_ENTER;
+    record->behind = record->sqpoll ? request->ctx->rings->sq.tail - request->ctx->cached_sq_head : 0;
+    record->pad = 0;
+    asm volatile("" ::: "memory"); /* what the job takes it moves before it puts more in line */
     fill_uring(record, request->ctx, (__u64)request);
     record->user_data = sqe->user_data;
     record->offset = sqe->offset;
@@ -218,7 +222,6 @@ static __always_inline void fill_submit(struct raw_uring* record, struct io_kioc
     record->flags = sqe->flags;
     record->rw_flags = sqe->rw_flags;
     record->opcode = request->opcode;
-    record->sqpoll = !state->enter || state->nr != NR_URING_ENTER;
     record->buffer = sqe->buffer;
 }
 

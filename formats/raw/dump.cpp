@@ -166,6 +166,9 @@ void put_uring(std::string& out, const raw_uring& record) {
         put(out, " fd=%d offset=%lld length=%u address=%llx buffer=%u flags=%x%s", record.fd,
             static_cast<long long>(record.offset), record.length, static_cast<unsigned long long>(record.address),
             record.buffer, record.flags, record.sqpoll ? " sqpoll" : "");
+        if (record.behind != 0) {
+            put(out, " behind=%u", record.behind);
+        }
     } else {
         put(out, " result=%d flags=%x", record.result, record.flags);
     }

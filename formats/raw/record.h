@@ -24,7 +24,7 @@ typedef int64_t raw_s64;
 
 /* Names as C has them. NOLINTBEGIN(readability-identifier-naming) */
 
-#define RAW_VERSION 7
+#define RAW_VERSION 8
 
 enum raw_type {
     RAW_META = 1, /* first record: JSON text (user space) */
@@ -267,6 +267,9 @@ struct raw_uring {
     raw_u16 buffer;    /* submit: index of the fixed buffer, or group of provided ones */
     raw_u32 taken;     /* how many completions of the ring the job had taken (head) */
     raw_u32 completed; /* how many the ring had been given; complete: with this one */
+    raw_u32 behind;    /* submit by the polling thread: requests that the job had put in line after it by then, which
+                        * was before `taken` was looked at */
+    raw_u32 pad;
     /* parts: RAW_PART_FD (which 0) of `file`, with `fd` (complete: -1), unless it was told before and it is a regular
      * file or a disk, and has not changed; complete: only of fixed files; of an allocation RAW_PART_VALUES {bytes}
      * (length is its mode); RAW_PART_LIST for vectored. Calls on names, on submit: RAW_PART_PATH (which 1, and 3 of the

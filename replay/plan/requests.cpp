@@ -16,6 +16,8 @@ namespace {
 
 /// Of the waits of a ring that was kept full, so many began with it full. The rest are ends of files and of batches.
 constexpr double kMostlyFull = 0.95;
+/// Of what would be in flight in a ring that was kept full and polled, so much is to be seen in the mean.
+constexpr double kPolledFull = 0.8;
 /// Shorter computing between two requests is part of making them, ns.
 constexpr int64_t kPause = 20'000;
 /// The kernel may end a wait before the recorder sees the last of its results, ns.
@@ -27,10 +29,6 @@ constexpr size_t kLeastWaits = 8;
 constexpr int64_t kBlock = 4096;
 /// Of requests that were made one by one: so few waits for them are none, and so many were done before the next.
 constexpr double kHardlyAny = 0.1, kMostlyAlone = 0.9;
-
-bool is_direct(const Plan& plan, HandleId handle) {
-    return handle < plan.handle_flags.size() && (plan.handle_flags[handle] & kHandleDirect) != 0;
-}
 
 }  // namespace
 
@@ -250,8 +248,29 @@ void RequestScan::count(RequestRing& facts, uint32_t number, Ring& ring) {
     }
 }
 
+// A job whose requests a polling thread of the kernel takes may look for results in memory, without a wait. The log has
+// what it had taken when that thread came to a request, so that of results that were taken meanwhile the requests made
+// for them are missing.
+bool RequestScan::kept_full_polled(const RequestRing& facts, const Ring& ring) {
+    size_t takes = 0, drains = 0;
+    uint64_t in_flight = 0;
+    for (uint64_t s = 1; s < ring.submitted.size(); ++s) {
+        const uint64_t before = ring.submitted[s - 1]->had, had = ring.submitted[s]->had;
+        if (had > before) {
+            ++takes;
+            drains += had >= s ? 1 : 0;
+            in_flight += s - std::min(before, s);
+        }
+    }
+    return takes >= kLeastWaits && drains * 2 < takes &&
+           static_cast<double>(in_flight) >= kPolledFull * facts.depth * static_cast<double>(takes);
+}
+
 // Kept full: that is how waits begin, and what results are taken from.
 bool RequestScan::kept_full(const RequestRing& facts, const Ring& ring) {
+    if (facts.polled && facts.exact && ring.waits.empty()) {
+        return kept_full_polled(facts, ring);
+    }
     size_t waits = 0, full_waits = 0, takes = 0, full_takes = 0;
     for (const Wait* each : ring.waits) {
         if (each->made < ring.submitted.size()) {
@@ -277,7 +296,7 @@ bool RequestScan::kept_full(const RequestRing& facts, const Ring& ring) {
 uint64_t RequestScan::made_at_once(const Plan& plan, const RequestRing& facts, const Ring& ring) {
     uint64_t made = 0, alone = 0, counted = 0;
     for (const Submitted* each : ring.submitted) {
-        if (!facts.aio || is_direct(plan, each->handle)) {
+        if (!facts.aio || plan.is_direct(each->handle)) {
             ++counted;
             alone += each->had >= made ? 1 : 0;
         }
@@ -304,13 +323,15 @@ void RequestScan::need_at_submissions(Plan& plan, uint32_t number, const Ring& r
             plan.tasks[each.task].requests.needs.push_back(what);
         }
     };
+    // Such a job goes round while it looks, which is a pause like any other.
+    const bool polled = facts.polled && ring.waits.empty();
     uint64_t last = 0;
     for (uint64_t s = 0; s < ring.submitted.size(); ++s) {
         const Submitted& each = *ring.submitted[s];
         const uint64_t room = s + 1 - std::min<uint64_t>(facts.depth, s + 1);
         // Nothing was in flight, the job did something else, and then made several in a row: a batch was over.
         const bool batch =
-            each.paused && each.had == s && s + 1 < ring.submitted.size() && !ring.submitted[s + 1]->paused;
+            !polled && each.paused && each.had == s && s + 1 < ring.submitted.size() && !ring.submitted[s + 1]->paused;
         const uint64_t least = facts.full && !batch ? std::min(room, each.had) : each.had;
         if (each.after != 0) {
             // What others submit between that call and the pause may wait for what the task does there.
@@ -406,7 +427,7 @@ void RequestScan::finish(Plan& plan) {
     for (Submitted& each : submitted_) {
         rings[each.ring].submitted.push_back(&each);
         bool& parts = plan.rings[each.ring].part_blocks;
-        parts = parts || (each.part && is_direct(plan, each.handle));
+        parts = parts || (each.part && plan.is_direct(each.handle));
         use(each.ring, each.task);
         auto& own = plan.tasks[each.task].requests.rings;
         if (own.empty() || own.back().second != each.ring) {

@@ -237,6 +237,10 @@ void RawAssembly::uring_submit(const raw_uring& record) {
     }
     const auto* words = reinterpret_cast<const uint64_t*>(&record);
     event.record = std::make_shared<std::vector<uint64_t>>(words, words + record.head.size / sizeof(uint64_t));
+    if (record.sqpoll) {
+        auto& kept = *reinterpret_cast<raw_uring*>(event.record->data());
+        kept.taken = polled_lines_.came_to(record.ring, record.behind, record.taken);
+    }
     if (is_ring_call(record)) {
         request.record = event.record;
     }

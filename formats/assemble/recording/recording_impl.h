@@ -366,6 +366,7 @@ private:
     std::map<std::pair<uint64_t, int32_t>, raw_fd> fixed_files_;  // by ring and number, as last seen
     std::unordered_map<uint64_t, raw_fd> told_files_;             // of requests, by raw_fd::file
     TakenResults taken_;
+    PolledLines polled_lines_;
     std::string rooted_[3];
     uint64_t namespaces_ = 0;                                                  // made by the recorded job
     std::unordered_map<uint64_t, std::unordered_map<uint64_t, Request>> aio_;  // by pid, by iocb

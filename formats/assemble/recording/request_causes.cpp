@@ -10,6 +10,7 @@ namespace {
 constexpr size_t kMostPosted = size_t{1} << 16;  // of a task, that it does not take
 constexpr size_t kMostPieces = size_t{1} << 16;  // of a process
 constexpr size_t kMostReads = 8;                 // that a write waits for
+constexpr uint32_t kMostInLine = 32'768;         // the kernel's own limit
 
 // Counts that have gone past 2^32 as well.
 bool is_after(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) > 0; }
@@ -38,6 +39,23 @@ std::optional<uint64_t> TakenResults::taken(uint64_t ring, uint32_t count, TaskI
         posted.pop_front();
     }
     return latest;
+}
+
+uint32_t PolledLines::came_to(uint64_t ring, uint32_t behind, uint32_t taken) {
+    std::deque<uint32_t>& line = lines_[ring];
+    behind = std::min(behind, kMostInLine);
+    uint32_t had = taken;
+    if (!line.empty() && !is_after(line.front(), taken)) {
+        had = line.front();
+        line.pop_front();
+    } else {
+        line.clear();  // another ring, whose context has the address of one that is gone
+    }
+    // What the kernel refused at once has no record.
+    line.erase(line.begin(),
+               line.begin() + static_cast<ptrdiff_t>(line.size() - std::min<size_t>(line.size(), behind)));
+    line.resize(behind, taken);
+    return had;
 }
 
 void FilledMemory::filled(uint64_t address, uint64_t bytes, TaskId task, uint64_t op) {

@@ -33,6 +33,17 @@ private:
     std::map<std::pair<uint64_t, TaskId>, std::deque<Posted>> posted_;  // not told yet, by ring and task
 };
 
+/// What the job had taken when it made the requests that a polling thread of the kernel came to later.
+class PolledLines {
+public:
+    /// The thread came to the next request of the ring. `behind`: how many the job had put in line after it by then;
+    /// `taken`: how many results it had taken just after. How many it had taken at most when it made this request.
+    uint32_t came_to(uint64_t ring, uint32_t behind, uint32_t taken);
+
+private:
+    std::unordered_map<uint64_t, std::deque<uint32_t>> lines_;  // by ring, of each request that is in line
+};
+
 /// Memory of a process that requests filled.
 class FilledMemory {
 public:

@@ -379,6 +379,59 @@ TEST_CASE_FIXTURE(Rings, "requests: a poll in which one was done was a wait for 
 }
 
 TEST_CASE_FIXTURE(Rings,
+                  "requests: a polled ring is kept full although requests made late seem to be missing from it") {
+    constexpr uint32_t kDepth = 4, kCount = 80;
+    uint32_t made = 0, done = 0;
+    std::vector<uint64_t> submits;
+    const auto polled = [&](bool took) {
+        submits.push_back(job.add(a, {.kind = OpKind::uring_submit,
+                                      .handle = in,
+                                      .fd = 3,
+                                      .size = 4'096,
+                                      .flags = kUringPolled,
+                                      .arg = IORING_OP_READ,
+                                      .request = ++made,
+                                      .edges = took ? std::vector<Edge>{reaped(a, job_last)} : std::vector<Edge>{}}));
+    };
+    const auto looks = [&] { job.add(a, {.kind = OpKind::compute, .duration = 1'000'000}); };
+    while (made < kDepth) {
+        polled(false);
+    }
+    SUBCASE("results that were taken while the thread came to the requests before") {
+        while (made < kCount) {
+            looks();
+            complete(a, ++done);
+            job_last = complete(a, ++done);
+            polled(true);
+            job_last = complete(a, ++done);
+            polled(true);
+            polled(false);
+        }
+        const Plan made_plan = plan();
+        CHECK(made_plan.rings.at(0).full);
+        for (const uint64_t s : {uint64_t{4}, uint64_t{40}, uint64_t{79}}) {
+            CHECK(needed(made_plan, a, submits[s]) == static_cast<int64_t>(s + 1 - kDepth));
+        }
+    }
+    SUBCASE("a batch is over before the next one") {
+        while (made < kCount) {
+            looks();
+            for (uint32_t i = 0; i < kDepth; ++i) {
+                job_last = complete(a, ++done);
+            }
+            polled(true);
+            polled(false);
+            polled(false);
+            polled(false);
+        }
+        const Plan made_plan = plan();
+        CHECK_FALSE(made_plan.rings.at(0).full);
+        CHECK(needed(made_plan, a, submits[4]) == 4);
+        CHECK(needed(made_plan, a, submits[5]) == -1);
+    }
+}
+
+TEST_CASE_FIXTURE(Rings,
                   "requests: each done as it was made, and never waited for, says nothing of how many there would be") {
     constexpr uint32_t kCount = 50;
     const auto one_by_one = [&](int64_t least, uint32_t at_a_time = 1) {

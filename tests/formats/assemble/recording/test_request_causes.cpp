@@ -19,7 +19,7 @@ constexpr uint64_t kRing = 0x4000, kFile = 0xf1;
 // A job with a ring: requests, results, calls; the job takes results when it likes.
 struct Ring {
     RawJob& job;
-    uint32_t taken = 0, completed = 0;
+    uint32_t taken = 0, completed = 0, behind = 0;
 
     RawBytes& submit(uint64_t time, uint64_t request, uint16_t opcode, uint64_t address, uint32_t bytes = 4096,
                      bool polled = false) {
@@ -35,6 +35,7 @@ struct Ring {
         record.sqpoll = polled;
         record.taken = taken;
         record.completed = completed;
+        record.behind = behind;
         return job.add(RawBytes(RAW_URING_SUBMIT, record));
     }
     void complete(uint64_t time, uint64_t request, int32_t result = 4096) {
@@ -172,6 +173,49 @@ TEST_CASE("a write of what a request read needs that request, also of a part of 
     CHECK(asked[4].edges == Edges{{1, EdgeKind::resource, 100, done[0].number}});
     CHECK(asked[5].edges.empty());
     CHECK(asked[6].edges.empty());
+}
+
+TEST_CASE("what the job had taken counts from when it made a request, not from when the polling thread came to it") {
+    RawJob job;
+    job.open("/d/a", 3, kFile, 7);
+    Ring ring{job};
+    const uint64_t from = job.now;
+    const auto polled = [&](uint64_t us, uint64_t request, uint32_t taken, uint32_t behind) {
+        ring.taken = taken;
+        ring.behind = behind;
+        ring.submit(from + us * kUs, request, IORING_OP_READ, request << 16, 4096, true);
+    };
+    polled(10, 1, 0, 2);  // two more were in line then
+    ring.complete(from + 11 * kUs, 1);
+    polled(12, 2, 1, 1);  // made before the result of 1 was taken
+    ring.complete(from + 13 * kUs, 2);
+    polled(14, 3, 2, 1);  // so was this one, but not the one behind it
+    ring.complete(from + 15 * kUs, 3);
+    polled(16, 4, 3, 0);
+    polled(17, 5, 3, 0);
+    job.call_at(from + 50 * kUs, from + 60 * kUs, SYS_fsync, {3}, 0);
+    const AssembledLog log = job.assemble();
+    const auto asked = ops_of(log, OpKind::uring_submit), done = ops_of(log, OpKind::uring_complete);
+    REQUIRE((asked.size() == 5 && done.size() == 3));
+    CHECK(asked[0].edges.empty());
+    CHECK(asked[1].edges.empty());
+    CHECK(asked[2].edges.empty());
+    CHECK(asked[3].edges == Edges{{1, EdgeKind::reaped, 100, done[1].number}});
+    CHECK(asked[4].edges == Edges{{1, EdgeKind::reaped, 100, done[2].number}});
+}
+
+TEST_CASE("the line before a polling thread: requests refused at once, counts beyond 2^32, another ring") {
+    PolledLines lines;
+    CHECK(lines.came_to(1, 3, 10) == 10);
+    CHECK(lines.came_to(1, 1, 12) == 10);  // one of the three was refused
+    CHECK(lines.came_to(1, 2, 13) == 10);
+    CHECK(lines.came_to(1, 1, 14) == 13);
+    CHECK(lines.came_to(2, 0, 5) == 5);
+    CHECK(lines.came_to(1, 0, 2) == 2);
+    CHECK(lines.came_to(3, 1, UINT32_MAX) == UINT32_MAX);
+    CHECK(lines.came_to(3, 0, 4) == UINT32_MAX);
+    CHECK(lines.came_to(4, UINT32_MAX, 1) == 1);
+    CHECK(lines.came_to(4, 0, 2) == 1);
 }
 
 TEST_CASE("requests that the polling thread took, and those of a call that never returned") {
