@@ -9,7 +9,7 @@ namespace {
 
 using Does = AsyncRequest::Does;
 
-AsyncRequest of_uring(int64_t code) {
+constexpr RequestShape of_uring(int64_t code) {
     switch (code) {
         case IORING_OP_NOP: return {Does::nothing};
         case IORING_OP_READ: return {Does::read};
@@ -38,7 +38,7 @@ AsyncRequest of_uring(int64_t code) {
     }
 }
 
-AsyncRequest of_aio(int64_t code) {
+constexpr RequestShape of_aio(int64_t code) {
     switch (code) {
         case IOCB_CMD_NOOP: return {Does::nothing};
         case IOCB_CMD_PREAD: return {Does::read};
@@ -51,55 +51,20 @@ AsyncRequest of_aio(int64_t code) {
     }
 }
 
-bool has_range(Does does) {
-    switch (does) {
-        case Does::read:
-        case Does::write:
-        case Does::sync_range:
-        case Does::allocate:
-        case Does::advise: return true;
-        case Does::nothing:
-        case Does::sync:
-        case Does::sync_data:
-        case Does::open:
-        case Does::close:
-        case Does::stat:
-        case Does::make_name:
-        case Does::end_name:
-        case Does::splice:
-        case Does::advise_memory:
-        case Does::other: return false;
+template <class Of>
+constexpr auto shapes(Of of) {
+    std::array<RequestShape, kRequestCodes> all{};
+    for (size_t code = 0; code < all.size(); ++code) {
+        all[code] = of(static_cast<int64_t>(code));
     }
-    return false;
-}
-
-AsyncRequest with_range(AsyncRequest request, int64_t offset, int64_t size) {
-    if (has_range(request.does)) {
-        request.offset = offset;
-        request.size = size;
-    }
-    return request;
+    return all;
 }
 
 }  // namespace
 
-AsyncRequest async_request(OpKind kind, int64_t code, int64_t flags) {
-    const bool aio = kind == OpKind::aio_submit;
-    AsyncRequest request = aio ? of_aio(code) : of_uring(code);
-    request.own_flags = aio ? flags : (flags & ~kUringPolled) >> kUringOwnFlags;
-    if (!aio && request.does == Does::sync && request.own_flags & IORING_FSYNC_DATASYNC) {
-        request.does = Does::sync_data;
-    }
-    return request;
-}
+static_assert(IORING_FSYNC_DATASYNC == 1);  // async_request() has it without the header
 
-AsyncRequest async_request(const Op& op) {
-    return with_range(async_request(op.kind, op.arg, op.flags), op.offset, op.size);
-}
-
-AsyncRequest async_request(const OpBlock& block, size_t i) {
-    return with_range(async_request(static_cast<OpKind>(block.kind[i]), block.arg[i], block.flags[i]), block.offset[i],
-                      block.size[i]);
-}
+const std::array<RequestShape, kRequestCodes> kUringShapes = shapes(of_uring);
+const std::array<RequestShape, kRequestCodes> kAioShapes = shapes(of_aio);
 
 }  // namespace reprise

@@ -3,6 +3,8 @@
 // IOCB_CMD_*.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "formats/oplog/oplog.h"
@@ -53,15 +55,52 @@ struct AsyncRequest {
     bool is_call() const { return does >= Does::open && does <= Does::advise_memory; }
 };
 
-/// `kind` is uring_submit or aio_submit, `code` the op's arg, `flags` the op's.
-AsyncRequest async_request(OpKind kind, int64_t code, int64_t flags = 0);
 /// flags of uring_submit: IOSQE_* in the lowest 8 bits, the request's own above them.
 inline constexpr int kUringOwnFlags = 8;
 /// ... and this bit: the kernel's polling thread took the request (IORING_SETUP_SQPOLL); no op uring_enter submits it.
 inline constexpr int64_t kUringPolled = int64_t{1} << 40;
 
+/// Whether the op's offset and size are a range of the file.
+constexpr bool has_range(AsyncRequest::Does does) {
+    using Does = AsyncRequest::Does;
+    return does == Does::read || does == Does::write || does == Does::sync_range || does == Does::allocate ||
+           does == Does::advise;
+}
+
+/// Of each code: what does not depend on the op.
+struct RequestShape {
+    AsyncRequest::Does does = AsyncRequest::Does::other;
+    bool vectored = false, fixed_buffer = false;
+};
+inline constexpr size_t kRequestCodes = 64;
+extern const std::array<RequestShape, kRequestCodes> kUringShapes, kAioShapes;
+
+/// `kind` is uring_submit or aio_submit, `code` the op's arg, `flags` the op's. Replays ask this of every request.
+inline AsyncRequest async_request(OpKind kind, int64_t code, int64_t flags = 0) {
+    const bool aio = kind == OpKind::aio_submit, known = code >= 0 && code < int64_t{kRequestCodes};
+    const RequestShape shape = known ? (aio ? kAioShapes : kUringShapes)[static_cast<size_t>(code)] : RequestShape();
+    AsyncRequest request{shape.does, shape.vectored, shape.fixed_buffer};
+    request.own_flags = aio ? flags : (flags & ~kUringPolled) >> kUringOwnFlags;
+    constexpr int64_t kDataOnly = 1;  // IORING_FSYNC_DATASYNC
+    if (!aio && request.does == AsyncRequest::Does::sync && (request.own_flags & kDataOnly) != 0) {
+        request.does = AsyncRequest::Does::sync_data;
+    }
+    return request;
+}
+
 /// With the range. The op's kind has Trait::submits.
-AsyncRequest async_request(const Op& op);
-AsyncRequest async_request(const OpBlock& block, size_t i);
+inline AsyncRequest async_request(OpKind kind, int64_t code, int64_t flags, int64_t offset, int64_t size) {
+    AsyncRequest request = async_request(kind, code, flags);
+    if (has_range(request.does)) {
+        request.offset = offset;
+        request.size = size;
+    }
+    return request;
+}
+inline AsyncRequest async_request(const Op& op) { return async_request(op.kind, op.arg, op.flags, op.offset, op.size); }
+inline AsyncRequest async_request(const OpBlock& block, size_t i) {
+    return async_request(static_cast<OpKind>(block.kind[i]), block.arg[i], block.flags[i], block.offset[i],
+                         block.size[i]);
+}
 
 }  // namespace reprise

@@ -95,6 +95,14 @@ bool may_not_wait(OpKind kind, int64_t detail) {
     return is_vectored(kind) && (detail & kNoWait) != 0;
 }
 
+// Of a name below what was no directory. Relative to a descriptor whose file is gone by then, the log has only the name
+// that the file had, and nothing is there.
+bool leads_nowhere(OpKind kind, int64_t recorded, int64_t run) {
+    const bool by_name = kind == OpKind::open || kind == OpKind::stat || kind == OpKind::statx ||
+                         kind == OpKind::access || kind == OpKind::readlink;
+    return by_name && recorded == -ENOTDIR && run == -ENOENT;
+}
+
 }  // namespace
 
 ResultMatch match_results(OpKind kind, int64_t detail, int64_t recorded, int64_t run) {
@@ -104,6 +112,9 @@ ResultMatch match_results(OpKind kind, int64_t detail, int64_t recorded, int64_t
     const auto in_time = [](int64_t result) { return result >= 0 || result == -EAGAIN; };
     if (may_not_wait(kind, detail) && in_time(recorded) && in_time(run)) {
         return ResultMatch::known;
+    }
+    if (leads_nowhere(kind, recorded, run)) {
+        return ResultMatch::same;
     }
     switch (rule_of(kind, detail)) {
         case ResultRule::ignore: return ResultMatch::same;

@@ -30,7 +30,7 @@ constexpr int64_t result_detail(OpKind kind, int64_t arg, int64_t flags) { retur
 /// `detail`: see result_detail(); the results are the call's, or -errno. Errors must be equal. Where both succeeded,
 /// the numbers must be equal, too, if they are the program's own: bytes moved, positions. Ops that perform no I/O
 /// (Trait::io) have no result of their own, and always agree. What a call moves that may not wait (RWF_NOWAIT) is a
-/// matter of timing.
+/// matter of timing. A look at a name below what was no directory (ENOTDIR) may find nothing there (ENOENT).
 ResultMatch match_results(OpKind kind, int64_t detail, int64_t recorded, int64_t run);
 
 /// Results of getdents, in the order of the ops. How a listing is spread over its calls depends on the file system; one

@@ -29,21 +29,23 @@ namespace reprise {
 
 bool keeps(const Plan& plan, const OpBlock& block, size_t i) {
     const auto kind = static_cast<OpKind>(block.kind[i]);
-    if (plan.selector->keeps_everything() || info(kind).is(Trait::cause)) {
+    const OpInfo& of_kind = info(kind);
+    if (plan.selector->keeps_everything() || of_kind.is(Trait::cause)) {
         return true;
     }
-    const auto handle_kept = [&](uint32_t handle) {
-        return handle >= plan.handle_flags.size() || (plan.handle_flags[handle] & kHandleLeftOut) == 0;
+    // A column that the kind does not have is 0, and is not fetched.
+    const auto file_kept = [&](Field field, const FileId* column) {
+        return !of_kind.has(field) || plan.keeps_file(column[i]);
     };
-    const bool copied = copies_to_file(plan.log->tables(), kind, block.handle2[i]);
-    if (!plan.keeps_file(block.file[i]) || !plan.keeps_file(block.file2[i]) ||
-        !(copied || handle_kept(block.handle[i])) || !handle_kept(block.handle2[i])) {
-        return false;
-    }
-    if (block.map[i] == 0 && block.request[i] == 0) {
-        return true;
-    }
-    return plan.selector->keeps_mapping(block.map[i]) && plan.selector->keeps_request(block.request[i]);
+    const auto handle_kept = [&](Field field, const HandleId* column) {
+        return !of_kind.has(field) || column[i] >= plan.handle_flags.size() ||
+               (plan.handle_flags[column[i]] & kHandleLeftOut) == 0;
+    };
+    const bool copied = of_kind.has(Field::handle2) && copies_to_file(plan.log->tables(), kind, block.handle2[i]);
+    return file_kept(Field::file, block.file) && file_kept(Field::file2, block.file2) &&
+           (copied || handle_kept(Field::handle, block.handle)) && handle_kept(Field::handle2, block.handle2) &&
+           (!of_kind.has(Field::map) || plan.selector->keeps_mapping(block.map[i])) &&
+           (!of_kind.has(Field::request) || plan.selector->keeps_request(block.request[i]));
 }
 
 bool names_no_file(const Tables& tables, FileId file) {

@@ -203,6 +203,10 @@ struct Plan {
     }
     static constexpr uint32_t kOwnLock = 1;
     bool performs(ProcessId process) const { return process >= elsewhere.size() || elsewhere[process] == 0; }
+    /// Its file is read and written directly (O_DIRECT).
+    bool is_direct(HandleId handle) const {
+        return handle < handle_flags.size() && (handle_flags[handle] & kHandleDirect) != 0;
+    }
     bool keeps_file(FileId file) const { return file >= file_left_out.size() || file_left_out[file] == 0; }
 };
 

@@ -110,7 +110,7 @@ bool ReplayedRing::flew(const RequestCall& call) {
     return true;
 }
 
-bool ReplayedRing::add(RequestCall call) {
+bool ReplayedRing::add(RequestCall& call) {
     const Guard submitting(shared_, submitting_);
     call.serial = ++serial_;
     if ((call.order & IOSQE_CQE_SKIP_SUCCESS) == 0) {  // else nothing will tell that it is done

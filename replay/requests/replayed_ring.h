@@ -43,8 +43,9 @@ public:
     std::byte* buffer();
 
     /// Puts a request in line, after submit() where the line is full. False: one with its number is in flight.
-    /// `call.buffer`, where it is of buffer(), is free again when the request is done.
-    bool add(RequestCall call);
+    /// `call.buffer`, where it is of buffer(), is free again when the request is done. Sets `call.serial`.
+    bool add(RequestCall& call);
+    bool add(RequestCall&& call) { return add(call); }
     /// The next ones, which do not go through this ring, count as done.
     void skip(uint64_t count);
     bool shared() const { return shared_; }

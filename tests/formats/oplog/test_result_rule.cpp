@@ -65,6 +65,16 @@ TEST_CASE("results of calls that may not wait: how far they come is a matter of 
     CHECK(match_results(OpKind::pread, kNoWait, -EAGAIN, 100) == ResultMatch::differs);
 }
 
+TEST_CASE("a look below what was no directory may find nothing there, and only that") {
+    for (const OpKind kind : {OpKind::open, OpKind::stat, OpKind::statx, OpKind::access, OpKind::readlink}) {
+        CHECK(match_results(kind, 0, -ENOTDIR, -ENOENT) == ResultMatch::same);
+        CHECK(match_results(kind, 0, -ENOENT, -ENOTDIR) == ResultMatch::differs);
+        CHECK(match_results(kind, 0, -ENOTDIR, -EACCES) == ResultMatch::differs);
+        CHECK(match_results(kind, 0, -ENOTDIR, 0) == ResultMatch::differs);
+    }
+    CHECK(match_results(OpKind::mkdir, 0, -ENOTDIR, -ENOENT) == ResultMatch::differs);
+}
+
 TEST_CASE("a listing with less than half of its bytes differs, however they are spread over its calls") {
     ListingResults few;
     CHECK(few.match(1, 9'648, 112) == ResultMatch::differs);
