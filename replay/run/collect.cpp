@@ -281,7 +281,8 @@ private:
             const Op was = block_.row(i);
             Op out = was;
             out.begin = begin - start_ + plan_.first_begin;
-            out.duration = info(kind).is(Trait::completes) ? done - begin : end - begin;
+            // Of libaio the recording has when the job took the result, however long it was there.
+            out.duration = kind == OpKind::uring_complete ? done - begin : end - begin;
             out.result = actual;
             out.edges = {};
             if (kind == OpKind::gpu_submit && options_.pace != Pace::afap) {

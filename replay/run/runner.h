@@ -48,7 +48,7 @@ struct ReplayProgress {
 /// An op of a run beside the recorded one. Strings of both are those of the recording.
 struct ObservedOp {
     TaskId task = 0;
-    const Op &recorded, &here;  // of a result (Trait::completes) `here.end()` may lie before its begin
+    const Op &recorded, &here;  // of a result of io_uring `here.end()` may lie before its begin
     bool performed = true;
     bool accelerators = false;  // the log uses them
     size_t epoch = 0;           // 0: before the first; else 1 + index in ReplayResult::epochs
