@@ -61,6 +61,19 @@ std::string disturbed_model(const Prediction& p, const StorageModel& model, doub
                      " of its measurements: calibrate it again when it is idle";
 }
 
+/// The model is of one storage, on which the prediction has all files.
+std::string files_in_memory(const Prediction& p) {
+    const std::string memory =
+        p.calls == CallTimes::model ? memory_among(p.doubts.file_systems, kSomeShare) : std::string();
+    return memory.empty() ? memory : memory + ": here the storage has them; leave them out with --not";
+}
+
+std::string several_places(const Prediction& p) {
+    const std::string places =
+        p.calls == CallTimes::model ? several_file_systems(p.doubts.file_systems, true) : std::string();
+    return places.empty() ? places : places + ": the model is of one";
+}
+
 bool is_cut_otherwise(const Prediction& p) {
     return p.shares_otherwise && static_cast<double>(p.path.cut_ns) > kSomeShare * static_cast<double>(p.elapsed_ns);
 }
@@ -103,6 +116,7 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
           slept_too_short(prediction.slept_through, prediction.elapsed_ns, kSomeShare),
           prediction.shares_otherwise ? batched_syncs(prediction.doubts) : "",
           prediction.shares_otherwise ? looks_for_results(prediction.doubts) : "",
+          prediction.shares_otherwise ? files_in_memory(prediction) : "",
           prediction.shares_otherwise ? awaited_name(prediction.doubts) : "",
           prediction.shares_otherwise ? mpi_waits(prediction.doubts, prediction.elapsed_ns, prediction.recorded_ns)
                                       : "",
@@ -153,6 +167,7 @@ std::string fair_reason(const Prediction& prediction, const StorageModel& model)
           slept_too_short(prediction.slept_through, prediction.elapsed_ns, 0.0),
           batched_syncs(prediction.doubts),
           looks_for_results(prediction.doubts),
+          several_places(prediction),
           awaited_name(prediction.doubts),
           fetched_again(prediction.doubts, fetched_here(prediction), prediction.storage_bytes, kSomeShare),
           unseen_touches(prediction.doubts, kSomeShare),

@@ -543,6 +543,31 @@ TEST_CASE("measuring a storage that others use says so, and so do predictions") 
     CHECK(fair_reason(p, m).empty());
 }
 
+TEST_CASE("trust: files in memory that a model of one storage takes for its own") {
+    StorageModel m;
+    m.cold = true;
+    Prediction p;
+    p.doubts.kept_ops = 1;
+    FileSystemUse disk, memory;
+    disk.type = "ext4";
+    disk.path = "/data/in";
+    disk.calls = memory.calls = 100;
+    disk.bytes = memory.bytes = 64 << 20;
+    memory.type = "tmpfs";
+    memory.path = "/tmp/out";
+    memory.device = 1;
+    p.doubts.file_systems = {disk, memory};
+    p.shares_otherwise = true;
+    CHECK(poor_reason(p, m) ==
+          "64.0 MiB of the 128 MiB read and written were of files in memory (tmpfs), such as /tmp/out: here the "
+          "storage has them; leave them out with --not");
+    p.shares_otherwise = false;
+    CHECK(poor_reason(p, m).empty());
+    CHECK(fair_reason(p, m).find("the recorded files lay on 2 file systems") != std::string::npos);
+    p.calls = CallTimes::recorded;
+    CHECK(fair_reason(p, m).empty());
+}
+
 TEST_CASE("measuring a storage leaves nothing behind, and says what it cannot do") {
     const TempDir dir;
     StorageOptions quick;
