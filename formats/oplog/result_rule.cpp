@@ -96,10 +96,10 @@ bool may_not_wait(OpKind kind, int64_t detail) {
 }
 
 // Of a name below what was no directory. Relative to a descriptor whose file is gone by then, the log has only the name
-// that the file had, and nothing is there.
+// that the file had, and nothing is there. A completion may be that of such a look, whose op has its own result.
 bool leads_nowhere(OpKind kind, int64_t recorded, int64_t run) {
     const bool by_name = kind == OpKind::open || kind == OpKind::stat || kind == OpKind::statx ||
-                         kind == OpKind::access || kind == OpKind::readlink;
+                         kind == OpKind::access || kind == OpKind::readlink || kind == OpKind::uring_complete;
     return by_name && recorded == -ENOTDIR && run == -ENOENT;
 }
 

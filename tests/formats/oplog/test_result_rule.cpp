@@ -66,7 +66,8 @@ TEST_CASE("results of calls that may not wait: how far they come is a matter of 
 }
 
 TEST_CASE("a look below what was no directory may find nothing there, and only that") {
-    for (const OpKind kind : {OpKind::open, OpKind::stat, OpKind::statx, OpKind::access, OpKind::readlink}) {
+    for (const OpKind kind :
+         {OpKind::open, OpKind::stat, OpKind::statx, OpKind::access, OpKind::readlink, OpKind::uring_complete}) {
         CHECK(match_results(kind, 0, -ENOTDIR, -ENOENT) == ResultMatch::same);
         CHECK(match_results(kind, 0, -ENOENT, -ENOTDIR) == ResultMatch::differs);
         CHECK(match_results(kind, 0, -ENOTDIR, -EACCES) == ResultMatch::differs);
