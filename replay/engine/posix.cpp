@@ -106,13 +106,13 @@ int64_t PosixEngine::submit_plain(const OpBlock& b, size_t i, OpKind kind) {
         if (kind == OpKind::open) {
             worker_.descriptors.set_absent(b.handle[i], LeftOut::read_only);
         }
-        return kept(b, i) ? not_performed(LeftOut::read_only) : not_performed(LeftOut::filter);
+        return keeps(worker_.plan, b, i) ? not_performed(LeftOut::read_only) : not_performed(LeftOut::filter);
     }
     if (worker_.plan.names_no_files && info(kind).is(Trait::path) &&
         names_no_file(worker_.plan.log->tables(), b.file[i])) {
-        return kept(b, i) ? not_performed(LeftOut::not_a_file) : not_performed(LeftOut::filter);
+        return keeps(worker_.plan, b, i) ? not_performed(LeftOut::not_a_file) : not_performed(LeftOut::filter);
     }
-    if (b.result[i] == -EFBIG && kept(b, i)) {
+    if (b.result[i] == -EFBIG && keeps(worker_.plan, b, i)) {
         return -EFBIG;  // the job's limit (ulimit -f) is not this process's; nothing was written
     }
     if (b.result[i] == -EEXIST && makes_new_name(b, i) && task_.looks.has(b.first + i)) {
@@ -125,7 +125,7 @@ int64_t PosixEngine::submit_plain(const OpBlock& b, size_t i, OpKind kind) {
 // Whose files those were, and who might use them, is not in a root, and another user may run the replay. Where this one
 // may do what the job's might not, that is no part of the job: what alters files is not tried.
 int64_t PosixEngine::submit_refused(const OpBlock& b, size_t i, OpKind kind) {
-    if (!kept(b, i)) {
+    if (!keeps(worker_.plan, b, i)) {
         return not_performed(LeftOut::filter);
     }
     if (alters_files(worker_.plan, b, i) && !info(kind).is(Trait::attributes)) {

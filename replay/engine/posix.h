@@ -108,7 +108,6 @@ protected:
         return kind == OpKind::read || kind == OpKind::readv || kind == OpKind::write || kind == OpKind::writev;
     }
     bool is_direct(HandleId handle) const { return worker_.plan.is_direct(handle); }
-    bool kept(const OpBlock& b, size_t i) const { return keeps_everything_ || keeps(worker_.plan, b, i); }
     AccessCounts counts_;
     const std::byte* outgoing_ = nullptr;  // the bytes of all writes, or of the next one
     size_t next_out_ = 0;                  // where among them the next write starts
@@ -148,7 +147,6 @@ private:
     int64_t clone(int from, int64_t offset, int to, int64_t offset2, size_t bytes);
     int64_t from_nothing(HandleId handle, int fd, int64_t offset, bool by_offset, size_t bytes);
     /// Requests
-    void expect_requests(const OpBlock& b, size_t i) const;
     int64_t request(const OpBlock& b, size_t i);
     int64_t make(const OpBlock& b, size_t i, ReplayedRing& ring, const AsyncRequest& asked, int fd);
     int64_t make_at_once(const OpBlock& b, size_t i, const AsyncRequest& asked, int fd);
@@ -232,7 +230,6 @@ private:
     ReplayedRing* ring_ = nullptr;          // where the task's requests go
     bool in_line_ = false;                  // some of its requests were not handed over yet
     bool at_once_ = false;
-    const bool keeps_everything_ = worker_.plan.selector->keeps_everything();
     std::vector<Untold> untold_;
     size_t next_call_ = 0, ring_number_ = 0;                             // in task_.requests.calls.by_call; of ring_
     std::unordered_map<uint32_t, std::unique_ptr<NamedRequest>> named_;  // in flight, by request

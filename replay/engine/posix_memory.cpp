@@ -90,7 +90,7 @@ int64_t PosixEngine::map(const OpBlock& b, size_t i) {
 }
 
 int64_t PosixEngine::on_map(const OpBlock& b, size_t i, OpKind kind) {
-    if (!kept(b, i)) {
+    if (!keeps(worker_.plan, b, i)) {
         return not_performed(LeftOut::filter);
     }
     const uint32_t map = b.map[i];

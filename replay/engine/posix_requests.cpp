@@ -143,23 +143,8 @@ RequestCall PosixEngine::call_of(const OpBlock& b, size_t i, const AsyncRequest&
     return call;
 }
 
-// Decoding left the rows in another processor's cache, and each call of the kernel takes so much of this one's that
-// reading them in order is not noticed: a tenth of the time of a cached read of 4 KiB.
-void PosixEngine::expect_requests(const OpBlock& b, size_t i) const {
-    constexpr size_t kAhead = 8;
-    constexpr size_t kNeeds = 3;
-    const size_t at = std::min(i + kAhead, b.count() - 1);
-    const auto fetch = [&](const auto*... columns) { (__builtin_prefetch(columns + at), ...); };
-    fetch(b.kind, b.result, b.handle, b.request, b.arg, b.flags, b.offset, b.size, b.file);
-    const auto& needs = task_.requests.needs;
-    if (next_need_ + kNeeds < needs.size()) {
-        __builtin_prefetch(&needs[next_need_ + kNeeds]);
-    }
-}
-
 int64_t PosixEngine::request(const OpBlock& b, size_t i) {
-    expect_requests(b, i);
-    if (!kept(b, i)) {
+    if (!keeps(worker_.plan, b, i)) {
         return not_performed(LeftOut::filter);
     }
     const uint64_t op = b.first + i;
@@ -298,7 +283,7 @@ int64_t PosixEngine::enter(const OpBlock& b, size_t i) {
 }
 
 int64_t PosixEngine::result_of(const OpBlock& b, size_t i) {
-    if (!kept(b, i)) {
+    if (!keeps(worker_.plan, b, i)) {
         return not_performed(LeftOut::filter);
     }
     const uint32_t request = b.request[i];

@@ -248,47 +248,44 @@ void RequestScan::count(RequestRing& facts, uint32_t number, Ring& ring) {
     }
 }
 
-// A job whose requests a polling thread of the kernel takes may look for results in memory, without a wait. The log has
-// what it had taken when that thread came to a request, so that of results that were taken meanwhile the requests made
-// for them are missing.
-bool RequestScan::kept_full_polled(const RequestRing& facts, const Ring& ring) {
-    size_t takes = 0, drains = 0;
-    uint64_t in_flight = 0;
+RequestScan::Takes RequestScan::takes_of(const RequestRing& facts, const Ring& ring) {
+    Takes takes;
     for (uint64_t s = 1; s < ring.submitted.size(); ++s) {
         const uint64_t before = ring.submitted[s - 1]->had, had = ring.submitted[s]->had;
         if (had > before) {
-            ++takes;
-            drains += had >= s ? 1 : 0;
-            in_flight += s - std::min(before, s);
+            const uint64_t in_flight = s - std::min(before, s);
+            ++takes.all;
+            takes.full += in_flight >= facts.depth ? 1 : 0;
+            takes.drain += had >= s ? 1 : 0;
+            takes.in_flight += in_flight;
         }
     }
-    return takes >= kLeastWaits && drains * 2 < takes &&
-           static_cast<double>(in_flight) >= kPolledFull * facts.depth * static_cast<double>(takes);
+    return takes;
 }
+
+// A job whose requests a polling thread of the kernel takes may look for results in memory all the time, and never
+// wait.
+bool RequestScan::only_looks(const RequestRing& facts, const Ring& ring) { return facts.polled && ring.waits.empty(); }
 
 // Kept full: that is how waits begin, and what results are taken from.
 bool RequestScan::kept_full(const RequestRing& facts, const Ring& ring) {
-    if (facts.polled && facts.exact && ring.waits.empty()) {
-        return kept_full_polled(facts, ring);
+    const Takes takes = takes_of(facts, ring);
+    if (only_looks(facts, ring) && facts.exact) {
+        // It takes a result between two requests, so that one is missing now and then.
+        return takes.all >= kLeastWaits && takes.drain * 2 < takes.all &&
+               static_cast<double>(takes.in_flight) >= kPolledFull * facts.depth * static_cast<double>(takes.all);
     }
-    size_t waits = 0, full_waits = 0, takes = 0, full_takes = 0;
+    size_t waits = 0, full_waits = 0;
     for (const Wait* each : ring.waits) {
         if (each->made < ring.submitted.size()) {
             ++waits;
             full_waits += each->made - std::min(each->had, each->made) >= facts.depth ? 1 : 0;
         }
     }
-    for (uint64_t s = 1; s < ring.submitted.size(); ++s) {
-        const uint64_t before = ring.submitted[s - 1]->had;
-        if (ring.submitted[s]->had > before) {
-            ++takes;
-            full_takes += s - std::min(before, s) >= facts.depth ? 1 : 0;
-        }
-    }
     const auto mostly = [](size_t share, size_t of) {
         return static_cast<double>(share) >= kMostlyFull * static_cast<double>(of);
     };
-    return std::max(waits, takes) >= kLeastWaits && mostly(full_waits, waits) && mostly(full_takes, takes);
+    return std::max(waits, takes.all) >= kLeastWaits && mostly(full_waits, waits) && mostly(takes.full, takes.all);
 }
 
 /// RequestRing::at_once. libaio's calls on files in the page cache return only when all is done, on any storage. What
@@ -323,15 +320,14 @@ void RequestScan::need_at_submissions(Plan& plan, uint32_t number, const Ring& r
             plan.tasks[each.task].requests.needs.push_back(what);
         }
     };
-    // Such a job goes round while it looks, which is a pause like any other.
-    const bool polled = facts.polled && ring.waits.empty();
+    const bool looks = only_looks(facts, ring);  // going round, which looks like any other pause
     uint64_t last = 0;
     for (uint64_t s = 0; s < ring.submitted.size(); ++s) {
         const Submitted& each = *ring.submitted[s];
         const uint64_t room = s + 1 - std::min<uint64_t>(facts.depth, s + 1);
         // Nothing was in flight, the job did something else, and then made several in a row: a batch was over.
         const bool batch =
-            !polled && each.paused && each.had == s && s + 1 < ring.submitted.size() && !ring.submitted[s + 1]->paused;
+            !looks && each.paused && each.had == s && s + 1 < ring.submitted.size() && !ring.submitted[s + 1]->paused;
         const uint64_t least = facts.full && !batch ? std::min(room, each.had) : each.had;
         if (each.after != 0) {
             // What others submit between that call and the pause may wait for what the task does there.

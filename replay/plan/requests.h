@@ -143,7 +143,13 @@ private:
     uint64_t taken(const RequestRing& facts, uint32_t number, const Ring& ring, const At& at, uint64_t& done) const;
     /// Orders and numbers what the ring had, and finds how much the job had taken when.
     void count(RequestRing& facts, uint32_t number, Ring& ring);
-    static bool kept_full_polled(const RequestRing& facts, const Ring& ring);
+    /// Of the moments when the job had taken results since the request before.
+    struct Takes {
+        size_t all = 0, full = 0, drain = 0;  // from a full ring; of all that was in flight
+        uint64_t in_flight = 0;               // before, in sum
+    };
+    static Takes takes_of(const RequestRing& facts, const Ring& ring);
+    static bool only_looks(const RequestRing& facts, const Ring& ring);
     static bool kept_full(const RequestRing& facts, const Ring& ring);
     static uint64_t made_at_once(const Plan& plan, const RequestRing& facts, const Ring& ring);
     static uint64_t done_by(const Ring& ring, int64_t time);
