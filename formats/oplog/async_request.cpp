@@ -64,7 +64,7 @@ constexpr auto shapes(Of of) {
 
 static_assert(IORING_FSYNC_DATASYNC == 1);  // async_request() has it without the header
 
-const std::array<RequestShape, kRequestCodes> kUringShapes = shapes(of_uring);
-const std::array<RequestShape, kRequestCodes> kAioShapes = shapes(of_aio);
+const std::array<RequestShape, kRequestCodes> uring_shapes = shapes(of_uring);
+const std::array<RequestShape, kRequestCodes> aio_shapes = shapes(of_aio);
 
 }  // namespace reprise

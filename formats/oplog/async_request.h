@@ -73,12 +73,12 @@ struct RequestShape {
     bool vectored = false, fixed_buffer = false;
 };
 inline constexpr size_t kRequestCodes = 64;
-extern const std::array<RequestShape, kRequestCodes> kUringShapes, kAioShapes;
+extern const std::array<RequestShape, kRequestCodes> uring_shapes, aio_shapes;
 
 /// `kind` is uring_submit or aio_submit, `code` the op's arg, `flags` the op's. Replays ask this of every request.
 inline AsyncRequest async_request(OpKind kind, int64_t code, int64_t flags = 0) {
     const bool aio = kind == OpKind::aio_submit, known = code >= 0 && code < int64_t{kRequestCodes};
-    const RequestShape shape = known ? (aio ? kAioShapes : kUringShapes)[static_cast<size_t>(code)] : RequestShape();
+    const RequestShape shape = known ? (aio ? aio_shapes : uring_shapes)[static_cast<size_t>(code)] : RequestShape();
     AsyncRequest request{shape.does, shape.vectored, shape.fixed_buffer};
     request.own_flags = aio ? flags : (flags & ~kUringPolled) >> kUringOwnFlags;
     constexpr int64_t kDataOnly = 1;  // IORING_FSYNC_DATASYNC
