@@ -47,14 +47,17 @@ CallEffect RawAssembly::aio_submit(TaskState& task, const RawCall& raw) {
     CallEffect all;
     all.task = task.id;
     all.first = assembler_.op_count(task.id);
-    int64_t left = raw.result;
     RawCall one = raw;
     const auto& parts = filler_.parts();
+    int64_t left = std::min<int64_t>(raw.result, std::count_if(parts.begin(), parts.end(), [](const raw_part* each) {
+                                         return each->type == RAW_PART_IOCB;
+                                     }));
     for (size_t i = 0; i < parts.size(); ++i) {
         const raw_part* part = parts[i];
-        if (part->type != RAW_PART_IOCB || left-- <= 0) {
+        if (part->type != RAW_PART_IOCB || left <= 0) {
             continue;
         }
+        one.duration = --left == 0 ? raw.duration : 0;  // the last one has the time of the call, as in a replay
         const auto& iocb = *static_cast<const raw_iocb*>(raw_part_data(*part));
         SeenInstance seen;
         one.seen = nullptr;
@@ -102,8 +105,6 @@ CallEffect RawAssembly::aio_submit(TaskState& task, const RawCall& raw) {
             needs_reads(task, effect.first, iocb.buffer, first_piece(one.list, one.size));
         }
         all.kind = effect.kind;
-        one.begin += one.duration;  // the first one carries the time
-        one.duration = 0;
     }
     all.ops = assembler_.op_count(task.id) - all.first;
     return all;

@@ -17,6 +17,7 @@ constexpr int64_t kRestart = -516;    // ERESTART_RESTARTBLOCK
 constexpr int64_t kVfork = 0x4000;    // CLONE_VFORK
 constexpr int64_t kMapAnonymous = 0x20, kMapPopulate = 0x8000;
 constexpr uint64_t kPage = 4096;
+constexpr int64_t kLongCall = 20'000;        // ns
 constexpr size_t kLongestMarker = 4095;      // docs/markers.md
 constexpr int64_t kDontNeed = 4, kFree = 8;  // MADV_*
 
@@ -303,6 +304,9 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall
         if (works_on_data(effect.kind)) {
             task.file_calls.add(begin, end);
         }
+        if (end - begin >= kLongCall && !is_lock_wait(raw.kind == OpKind::wait ? raw.arg : 0)) {
+            task.long_calls.add(begin, end);
+        }
     } else if (is_memory_call(raw.kind)) {
         // Of the program's own memory, which a replay has none of: the time is computing, as all between ops.
         task.owed += facts_.call_gap_ns;
@@ -378,6 +382,9 @@ void RawAssembly::prepare(TaskState& task, const raw_call& record, const Syscall
             } else if (facts_.locks.is_lock(record.head.pid, record.args)) {
                 raw.arg = kWaitLock;
                 ++locks_;
+                if (facts_.locks.is_interpreter(record.head.pid, record.args)) {
+                    waited_for_interpreter(task, record);
+                }
             }
             return raw.arg != kWaitWokeOthers && facts_.locks.may_guard(record.head.pid, record.args)
                        ? prepare_lock(task, record, raw)
@@ -535,6 +542,11 @@ void RawAssembly::other_effects(TaskState& task, const raw_call& record, const S
                 changed_names(record, row, raw);
             }
             return;
+        case CallAction::futex:
+            if (LockWords::wakes(record.args[1]) && facts_.locks.is_interpreter(record.head.pid, record.args)) {
+                gave_interpreter(task, record);
+            }
+            return;
         case CallAction::umask: return assembler_.set_umask(pid, raw.mode, raw.tid);
         case CallAction::marker: {
             constexpr uint64_t kSetName = 15;  // PR_SET_NAME
@@ -603,7 +615,8 @@ void RawAssembly::link(TaskState& task, const raw_call& record, const Syscall& r
     const bool own_wait = row.action == CallAction::spawn || on_child || row.kind == OpKind::flock ||
                           row.kind == OpKind::fcntl || row.kind == OpKind::dup;
     const bool interrupted = record.result == kInterrupted, timed_out = record.result == kTimedOut;
-    const bool lock = row.action == CallAction::futex && facts_.locks.is_lock(task.pid, record.args);
+    const bool lock = row.action == CallAction::futex && facts_.locks.is_lock(task.pid, record.args) &&
+                      !std::exchange(task.interpreter.held_by_blocked, false);
     if (interrupted && self.slept) {
         if (const std::optional<RawWaker> waker = signaller(task)) {
             edges_.woken(self, *waker);

@@ -22,6 +22,8 @@ constexpr uint64_t kContended = 2;
 // condition variable have the others within this many bytes.
 constexpr uint64_t kAroundGil = 128;
 constexpr uint64_t kFewestGilWaits = 8;
+// A condition variable of glibc has two words to wait for, in turn, this many bytes apart.
+constexpr uint64_t kConditionWords = 4;
 
 void note(std::vector<uint32_t>& tasks, uint32_t tid) {
     if (tasks.size() < kTasksOfAWord && std::find(tasks.begin(), tasks.end(), tid) == tasks.end()) {
@@ -115,6 +117,12 @@ bool LockWords::is_lock(uint32_t pid, const raw_u64 (&args)[6]) const {
     }
     const auto found = process->second.words.find(word);
     return found != process->second.words.end() ? found->second.mutex() : waits_for_mutex(args);
+}
+
+bool LockWords::is_interpreter(uint32_t pid, const raw_u64 (&args)[6]) const {
+    const auto process = processes_.find(pid);
+    const uint64_t gil = process == processes_.end() ? 0 : process->second.gil;
+    return gil != 0 && args[0] + kConditionWords >= gil && args[0] <= gil + kConditionWords;
 }
 
 bool LockWords::may_guard(uint32_t pid, const raw_u64 (&args)[6]) const {

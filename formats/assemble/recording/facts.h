@@ -30,6 +30,8 @@ public:
     void settle();
     /// Whether a call that waits does so for a lock.
     bool is_lock(uint32_t pid, const raw_u64 (&args)[6]) const;
+    /// Whether it is the condition of Python's interpreter lock: waiters wait for it, and who gives it back signals it.
+    bool is_interpreter(uint32_t pid, const raw_u64 (&args)[6]) const;
     /// Whether the word of a call that waits may be a lock other than the interpreter's: a mutex, or some task both
     /// waits for it and wakes others there, as with a semaphore that stands for one (Python's threading.Lock).
     bool may_guard(uint32_t pid, const raw_u64 (&args)[6]) const;

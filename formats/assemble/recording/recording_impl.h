@@ -93,14 +93,27 @@ private:
         bool past_calls = false;
     };
     /// When a task's latest calls were made.
+    template <size_t kKept>
     struct RecentCalls {
-        static constexpr size_t kKept = 8;
         std::array<std::pair<int64_t, int64_t>, kKept> calls{};  // begin, end
         size_t next = 0;
 
         void add(int64_t begin, int64_t end) { calls[next++ % kKept] = {begin, end}; }
         /// ns of [from, to) within them.
-        int64_t within(int64_t from, int64_t to) const;
+        int64_t within(int64_t from, int64_t to) const {
+            int64_t sum = 0;
+            for (const auto& [begin, end] : calls) {
+                sum += std::max<int64_t>(std::min(end, to) - std::max(begin, from), 0);
+            }
+            return sum;
+        }
+    };
+    /// What a task did with Python's interpreter lock. Giving it back is a call where another task waits for it.
+    struct Interpreter {
+        int64_t got = INT64_MIN;                            // when its latest wait for it was over
+        int64_t gave = INT64_MIN, gave_before = INT64_MIN;  // when the latest calls that gave it back began
+        int64_t asked = INT64_MAX;                          // it has waited since then, one time-out after another
+        bool held_by_blocked = false;                       // ... for one that did not compute meanwhile; see wakes.cpp
     };
     struct TaskState {
         uint32_t pid = 0, tid = 0;
@@ -135,12 +148,14 @@ private:
         uint64_t parents_ops = 0;                 // that the parent had made by then
         std::optional<int64_t> accelerator_from;  // inside a span of the mark `accelerator`: not yet told since then
         int64_t accelerator_late = 0;             // ns since then for which the thread waited for a processor
-        RecentCalls file_calls;                   // that read, write or sync
-        int64_t locked_from = INT64_MIN;          // when its last wait for a lock was over
-        bool in_library = false;                  // in a call of libcufile that becomes an op of its own, ...
-        int64_t library_since = 0;                // ... which began then
-        std::vector<CufileAsked> asked;           // by the call of libcufile that it is in
-        std::vector<raw_aio_event> told;          // likewise
+        RecentCalls<8> file_calls;                // that read, write or sync
+        RecentCalls<64> long_calls;               // and page faults that read, but no waits for the interpreter lock
+        Interpreter interpreter;
+        int64_t locked_from = INT64_MIN;  // when its last wait for a lock was over
+        bool in_library = false;          // in a call of libcufile that becomes an op of its own, ...
+        int64_t library_since = 0;        // ... which began then
+        std::vector<CufileAsked> asked;   // by the call of libcufile that it is in
+        std::vector<raw_aio_event> told;  // likewise
     };
     struct CufileFile {
         raw_fd fd{};
@@ -235,6 +250,9 @@ private:
     static std::optional<RawWaker> signaller(const TaskState& task);
     /// Whether who ended the task's last sleep was in calls on files for most of it, as who holds a lock meanwhile is.
     bool held_in_calls(const TaskState& task) const;
+    void gave_interpreter(TaskState& task, const raw_call& record);
+    void waited_for_interpreter(TaskState& task, const raw_call& record);
+    bool held_while_blocked(const TaskState& task) const;
     /// Of a lock or a terminal: what it waited becomes an op of its own. Returns when the wait was over, or `begin`.
     int64_t wait_apart(TaskState& task, const raw_call& record, const Syscall& row, int64_t begin);
     void wait_for_vforked(TaskState& task, int64_t from);

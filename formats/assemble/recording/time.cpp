@@ -164,6 +164,9 @@ void RawAssembly::fault(const raw_fault& record) {
     event.places = record.address != 0 ? places(task.pid, record.address, 1) : places_of_call(record);
     event.write = (record.write & RAW_FAULT_WRITES) != 0;
     event.may_read = record.major != 0;
+    if (event.may_read) {
+        task.long_calls.add(event.begin, event.end);
+    }
     note_unseen_writes(event, record.write);
     task.events.push_back(event);
     bound_events(task);

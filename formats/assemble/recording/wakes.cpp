@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What ended a task's waits: the wake of its last sleep, a signal, a lock that was given back.
 #include <algorithm>
+#include <utility>
 
 #include "formats/assemble/recording/recording_impl.h"
 
@@ -8,6 +9,8 @@ namespace reprise {
 namespace {
 
 constexpr uint32_t kType = 0170000, kSocket = 0140000, kCharacters = 0020000, kFifo = 0010000;  // S_IFMT...
+constexpr int64_t kTimedOut = -110;                                                             // ETIMEDOUT
+constexpr int64_t kLongHeld = 200'000;  // ns: shorter waits for the interpreter lock make no difference
 
 }  // namespace
 
@@ -45,14 +48,6 @@ std::optional<RawWaker> RawAssembly::signaller(const TaskState& task) {
     return waker;
 }
 
-int64_t RawAssembly::RecentCalls::within(int64_t from, int64_t to) const {
-    int64_t sum = 0;
-    for (const auto& [begin, end] : calls) {
-        sum += std::max<int64_t>(std::min(end, to) - std::max(begin, from), 0);
-    }
-    return sum;
-}
-
 // From when the waker had the lock, where it waited for it itself, else from the begin of the sleep: the lock was held
 // then, by whomever.
 bool RawAssembly::held_in_calls(const TaskState& task) const {
@@ -66,6 +61,41 @@ bool RawAssembly::held_in_calls(const TaskState& task) const {
     }
     const int64_t from = std::max(sleep->begin, holder->second.locked_from);
     return sleep->wake > from && holder->second.file_calls.within(from, sleep->wake) * 2 >= sleep->wake - from;
+}
+
+void RawAssembly::gave_interpreter(TaskState& task, const raw_call& record) {
+    task.interpreter.gave_before = std::exchange(task.interpreter.gave, at(record.enter));
+}
+
+void RawAssembly::waited_for_interpreter(TaskState& task, const raw_call& record) {
+    Interpreter& lock = task.interpreter;
+    lock.held_by_blocked = false;
+    if (record.result == kTimedOut) {
+        lock.asked = std::min(lock.asked, at(record.enter));
+        return;
+    }
+    lock.held_by_blocked = record.result == 0 && held_while_blocked(task);
+    lock.got = at(record.head.time);
+    lock.asked = INT64_MAX;
+}
+
+// Python gives its lock back before it blocks, but C code may not: then all others wait as long as its calls or page
+// faults take, which is a cause, unlike a wait for a thread that computes. Who gave it back since the wait began may
+// have blocked without it.
+bool RawAssembly::held_while_blocked(const TaskState& task) const {
+    const Event* sleep = last_sleep(task);
+    if (!sleep || !sleep->waker.task || sleep->waker.deferred) {
+        return false;
+    }
+    const auto found = tasks_.find(sleep->waker.task);
+    if (found == tasks_.end()) {
+        return false;
+    }
+    const Interpreter& holder = found->second.interpreter;
+    const int64_t gave = holder.gave >= sleep->waker.enter ? holder.gave_before : holder.gave;
+    const int64_t from = std::max(std::min(sleep->begin, task.interpreter.asked), holder.got);
+    return gave <= from && sleep->wake - from >= kLongHeld &&
+           found->second.long_calls.within(from, sleep->wake) * 2 >= sleep->wake - from;
 }
 
 // Who sleeps again after a signal sleeps until the time it had in mind, whenever the signal comes: of a sleep that goes

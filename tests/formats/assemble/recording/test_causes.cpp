@@ -240,6 +240,11 @@ TEST_CASE("requests of libaio are for the open file that the record shows, whate
         paths.push_back(log.path_of(op));
     }
     CHECK(paths == std::vector<std::string>{"/d/a", "/d/b", "/d/a"});
+    // All are in flight from the begin of the call on; the last one has its time.
+    const std::vector<Op> requests = log.of_kind(OpKind::aio_submit);
+    CHECK(requests.at(0).begin == requests.at(2).begin);
+    CHECK(requests.at(1).duration == 0);
+    CHECK(requests.at(2).duration == 1000);
     CHECK(log.of_kind(OpKind::aio_submit).at(0).handle == log.of_kind(OpKind::open).at(0).handle);
 }
 
@@ -347,6 +352,73 @@ TEST_CASE("a condition that others signal is no interpreter lock, however often 
         }
         CHECK(locks == (waiters_wake ? 12 : 0));
         CHECK(others == (waiters_wake ? 0 : 12));
+    }
+}
+
+TEST_CASE("who waits for the interpreter lock of a thread that blocks waits for that, and not while one computes") {
+    struct Case {
+        uint64_t blocked_us;  // of the 6 ms for which the other waits
+        bool gives = false;   // the lock back in between, and blocks without it
+        bool faults = false;  // it reads through a page fault, and not by a call
+        uint64_t held_us = 6000;
+        bool is_cause = false;
+    };
+    for (const Case& each : {Case{5000, false, false, 6000, true}, Case{5000, false, true, 6000, true}, Case{2000},
+                             Case{0}, Case{5000, true}, Case{80, false, false, 120}}) {
+        CAPTURE(each.blocked_us);
+        CAPTURE(each.gives);
+        CAPTURE(each.faults);
+        CAPTURE(each.held_us);
+        constexpr uint64_t kGil = 0x6000;
+        RawJob job;
+        job.call(SYS_getpid, {}, 0);
+        job.as(100, 2);
+        job.open("/data/a", 3, 0x10, 50);
+        job.call(SYS_mmap, {0, 1 << 20, 3, 1, 3, 0}, 0x700000).fd(4, job.fd_of(3, 0x10, 50));
+        for (int i = 0; i < 10; ++i) {
+            // Task 1 asks for the lock after 10 us, again after 5 ms, and has it after held_us.
+            const uint64_t from = job.now + 20 * kUs, until = from + each.held_us * kUs;
+            const bool twice = each.held_us > 5000;
+            if (each.gives) {
+                job.as(100, 2);
+                job.call_at(from + 20 * kUs, from + 21 * kUs, SYS_futex, {kGil, 0x81, 1}, 1);
+            }
+            if (twice) {
+                job.as(100, 1);
+                job.off(from + 11 * kUs, from + 5011 * kUs, from + 5012 * kUs, SYS_futex);
+                job.call_at(from + 10 * kUs, from + 5012 * kUs, SYS_futex, {kGil, 0x189, 0, 0x7fff}, -ETIMEDOUT);
+            }
+            const uint64_t blocks = until - (each.blocked_us + 5) * kUs;
+            job.as(100, 2);
+            if (each.faults) {
+                job.fault(blocks, until - 5 * kUs, 0x700000 + static_cast<uint64_t>(i) * 4096, 0, true);
+            } else if (each.blocked_us != 0) {
+                job.call_at(blocks, until - 5 * kUs, SYS_pread64, {3, 0x9000, 4096, 0}, 4096)
+                    .fd(0, job.fd_of(3, 0x10, 50));
+            }
+            job.as(100, 1);
+            const uint64_t again = from + (twice ? 5013 : 10) * kUs;
+            job.woken(again + kUs, until, until + kUs, SYS_futex, 100, 2, SYS_futex, until - 2 * kUs);
+            job.call_at(again, until + 2 * kUs, SYS_futex, {kGil, 0x189, 0, 0x7fff}, 0);
+            job.as(100, 2);
+            job.call_at(until - 2 * kUs, until + 2 * kUs, SYS_futex, {kGil, 0x81, 1}, 1);
+            job.as(100, 1);
+            job.call_at(job.now + 5 * kUs, job.now + 6 * kUs, SYS_futex, {kGil, 0x81, 1}, 1);
+        }
+        size_t causes = 0, waits = 0;
+        const AssembledLog log = job.assemble();
+        for (const auto& [task, rows] : log.rows) {
+            for (size_t n = 0; n < rows.size(); ++n) {
+                const Op& op = rows[n].op;
+                if (op.kind == OpKind::wait && op.arg != kWaitWokeOthers) {
+                    CHECK(op.arg == kWaitLock);
+                    waits += op.result == 0 ? 1 : 0;
+                    causes += edges_of(log, task, n).size();
+                }
+            }
+        }
+        CHECK(waits == 10);
+        CHECK(causes == (each.is_cause ? 10 : 0));
     }
 }
 

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# A library that holds Python's interpreter lock while it reads makes all other threads of Python wait as long as the
+# storage takes; one that gives it back does not. Recorded in memory, predicted where reads take their time.
+# SPDX-License-Identifier: MIT
+source "$(dirname "$0")/lib.bash"
+cd "$tmp" || exit 1
+"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+head -c 256M /dev/zero >data
+storage_model model.json
+sed -i 's/"read_bytes_per_s": 1e9/"read_bytes_per_s": 1e8/' model.json
+
+cat >job.py <<'EOF_PY'
+import ctypes, os, sys, threading, time
+
+library = {"held": ctypes.PyDLL, "given-back": ctypes.CDLL}[sys.argv[1]](None)
+library.pread.argtypes = ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long
+size, reads = 8 << 20, 32
+
+def read():
+    fd, buffer = os.open("data", os.O_RDONLY), ctypes.create_string_buffer(size)
+    for number in range(reads):
+        library.pread(fd, buffer, size, number * size)
+        time.sleep(0.02)  # without the lock
+
+thread = threading.Thread(target=read)
+thread.start()
+for _ in range(400):
+    for _ in range(30_000):
+        pass
+    time.sleep(0.0005)
+time.sleep(1)  # needs no lock, but comes after what does
+thread.join()
+EOF_PY
+cat >look.py <<'EOF_PY'
+import re, sys
+waits = causes = 0
+for line in open("dump"):
+    if re.search(r" wait result=0 arg=5\b", line):
+        waits += 1
+        causes += "edges=[wake:" in line
+print(waits, causes)
+EOF_PY
+
+for way in held given-back; do
+    run 0 "$REPRISE" capture -q -o $way.oplog -- python3 job.py $way
+    run 0 "$REPRISE" dump $way.oplog
+    cp "$out" dump
+    read -r waits causes < <(python3 look.py)
+    if [[ $way == held ]]; then
+        ((causes >= 10)) || fail "of $waits waits for the lock, $causes have a cause: each of 32 reads made the other thread wait"
+    else
+        ((causes <= 3)) || fail "of $waits waits for the lock, $causes have a cause, and nobody held it while reading"
+    fi
+    run 0 "$REPRISE" predict $way.oplog --storage model.json --cache cold --json=$way.json
+done
+# 32 reads of 84 ms. Where they hold the lock, the other thread computes between them alone, and sleeps after that.
+python3 - <<'EOF_PY' || fail "predicted, s: held $(python3 -c 'import json; print(json.load(open("held.json"))["elapsed_s"])'), given back $(python3 -c 'import json; print(json.load(open("given-back.json"))["elapsed_s"])')"
+import json, sys
+held, given_back = (json.load(open(way + ".json"))["elapsed_s"] for way in ("held", "given-back"))
+sys.exit(not (held > given_back + 0.5 and given_back > 2.6))
+EOF_PY
+finish
