@@ -23,7 +23,7 @@ PINNED = {
     "h5py": ("h5py==3.11.0", "numpy==1.26.4"),
     "lmdb": ("lmdb==1.5.1",),
     "caio": ("caio==0.12.10",),
-    "liburing": ("liburing==2024.5.3",),
+    "liburing": ("liburing==2026.3.30",),
     "zarr": ("zarr==3.0.8", "numcodecs==0.14.1", "crc32c==2.7.1", "donfig==0.8.1.post1", "pyyaml==6.0.2", "typing-extensions==4.12.2",
              "packaging==24.1", "numpy==1.26.4"),
     "deepspeed": ("ninja==1.11.1.1", "hjson==3.1.0", "msgpack==1.0.8", "py-cpuinfo==9.0.0", "psutil==6.0.0", "pydantic==1.10.17", "typing-extensions==4.12.2",
@@ -59,9 +59,14 @@ def python(name):
     return FOLDER / name / "bin" / "python"
 
 
+# What shows that a package works, where importing it does not: its machine code may be for other processors.
+TRIED = {"liburing": "import liburing; liburing.io_uring_queue_init(8, liburing.Ring())"}
+
+
 def _works(name):
-    done = subprocess.run([str(python(name)), "-c", BUILT[name][1] if name in BUILT else f"import {name}"], env={**os.environ, "PATH": f"{python(name).parent}:{os.environ['PATH']}"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    return None if done.returncode == 0 else done.stdout.strip().rsplit("\n", 1)[-1]
+    words = BUILT[name][1] if name in BUILT else TRIED.get(name, f"import {name}")
+    done = subprocess.run([str(python(name)), "-c", words], env={**os.environ, "PATH": f"{python(name).parent}:{os.environ['PATH']}"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return None if done.returncode == 0 else done.stdout.strip().rsplit("\n", 1)[-1] or f"exit code {done.returncode}"
 
 
 def make(name):

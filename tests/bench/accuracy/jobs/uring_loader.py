@@ -21,14 +21,14 @@ def main():
     fd = os.open(path, os.O_RDONLY)
     blocks, source = os.fstat(fd).st_size // size, random.Random(1)
     slots = [bytearray(size) for _ in range(2 * depth)]
-    ring, cqe = liburing.io_uring(), liburing.io_uring_cqe()
+    ring, cqe = liburing.Ring(), liburing.Cqe()
     liburing.io_uring_queue_init(2 * depth, ring)
     done = [0, 0]
 
     def submit(half):
         for i in range(half * depth, (half + 1) * depth):
             sqe = liburing.io_uring_get_sqe(ring)
-            liburing.io_uring_prep_read(sqe, fd, slots[i], size, source.randrange(blocks) * size)
+            liburing.io_uring_prep_read(sqe, fd, slots[i], source.randrange(blocks) * size)
             sqe.user_data = i + 1
         liburing.io_uring_submit(ring)
 
