@@ -213,11 +213,12 @@ def program_lines(cells):
                     f"{max(errors):.1f} %; {sum(cell['met'] for cell in cells)} within {cells[0]['bar']:g} %.", ""]
 
 
-def run_lines(run):
+def run_lines(run, before=()):
+    """`before`: groups of earlier runs, whose headings are taken."""
     lines = []
     for group, title in GROUPS.items():
         if mine := [cell for cell in run["cells"] if cell["group"] == group]:
-            lines += [f"### {title}", "", *(program_lines if group == "programs" else job_lines)(mine)]
+            lines += [f"### {title}{', another run' * (group in before)}", "", *(program_lines if group == "programs" else job_lines)(mine)]
     counts = sorted({cell["rounds"] for cell in run["cells"]})
     rounds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     about = f"{run['machine']}; {run['date']}; `{run['command']}`; {rounds} rounds in turn, medians (least–most)."
@@ -265,8 +266,10 @@ def accuracy_lines(data):
     if cells:
         lines = [f"Training jobs and loaders: {sum(cell['met'] for cell in cells)} of {len(cells)} comparisons within their goal (others bold), "
                  f"mean error {statistics.mean(spans(cells)):.1f} %. Seconds of the job's loop, except AU.", ""]
+    before = []
     for run in data["runs"]:
-        lines += run_lines(run)
+        lines += run_lines(run, before)
+        before += [cell["group"] for cell in run["cells"]]
     return lines
 
 
