@@ -26,8 +26,9 @@ export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 jobs=$(nproc)
 logs=build/logs
 mkdir -p "$logs"
+rm -f "$logs"/*.xml
 passed=0 failed=0 skipped=0
-skips=() unsteady=()
+skips=() unsteady=() times=()
 began=$SECONDS
 
 # stage NAME COMMAND...: runs it with its output in a log; one line; the end of
@@ -40,6 +41,7 @@ stage() {
     local word=ok
     [[ $rc == 0 ]] || word="FAILED (exit $rc, $log)"
     printf '%-22s %4d s  %s%s\n' "$name" $((SECONDS - start)) "$word" "${note:+  $note}"
+    times+=("$name $((SECONDS - start))")
     [[ $rc == 0 ]] || tail -n 60 "$log" | sed 's/^/    | /'
     note=
     return $rc
@@ -74,6 +76,15 @@ results() {
         }
         /<\/testsuite>/ { emit() }
     ' "$1" | sed 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&apos;/'\''/g; s/&amp;/\&/g'
+}
+
+# The tests of a JUnit file that took longest, in a line.
+longest() {
+    python3 - "$1" <<'EOF'
+import sys, xml.etree.ElementTree as tree
+cases = [(float(case.get("time") or 0), case.get("name")) for case in tree.parse(sys.argv[1]).iter("testcase")]
+print(", ".join(f"{name} {seconds:.0f}" for seconds, name in sorted(cases, reverse=True)[:12]))
+EOF
 }
 
 # What the failed tests of a JUnit file printed, the end of each.
@@ -152,6 +163,7 @@ fuzzers() {
         [[ $rc == 0 ]] || tail -n 60 "$logs/$name.log" | sed 's/^/    | /'
     done
     printf '%-22s %4d s\n' 'fuzzers' $((SECONDS - start))
+    times+=("fuzzers $((SECONDS - start))")
 }
 
 shell_scripts() {
@@ -177,6 +189,9 @@ done
 for test in "${unsteady[@]}"; do
     echo "UNSTEADY $test: failed beside other tests, passed alone"
 done
-echo "all stages: $((SECONDS - began)) s"
+for preset in release asan tsan; do
+    [[ ! -f $logs/$preset.xml ]] || echo "longest $preset tests, s: $(longest "$logs/$preset.xml")"
+done
+echo "all stages: $((SECONDS - began)) s: $(printf '%s, ' "${times[@]}" | sed 's/, $//')"
 echo "$passed passed, $failed failed, $skipped skipped"
 [[ $failed == 0 ]]

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # examples/checkpoint-interval.sh: wrong uses, and a job whose checkpoints cost the more the more often they are made.
 # SPDX-License-Identifier: MIT
+# plain builds only
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
 

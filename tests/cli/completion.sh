@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The completion scripts complete what the registry declares: in bash always, in zsh and fish where they are installed.
 # SPDX-License-Identifier: MIT
+# plain builds only
 source "$(dirname "$0")/lib.bash"
 
 has() { [[ " $1 " == *" $2 "* ]] || fail "'$2' is not among '$1'"; }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # capture --with content and prepare --content recorded: prepared files compress as the recorded ones do.
 # SPDX-License-Identifier: MIT
+# plain builds only
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
 "$REPRISE" capture --check >/dev/null 2>&1 || skip "this user cannot record"

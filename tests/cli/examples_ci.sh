@@ -2,6 +2,7 @@
 # examples/ci: the kernel bisection, with stand-ins for building, copying and booting; the steps of the GitHub workflow
 # that are commands, run as they stand.
 # SPDX-License-Identifier: MIT
+# plain builds only
 source "$(dirname "$0")/lib.bash"
 command -v git >/dev/null || skip "git is not installed"
 cd "$tmp" || exit 1

@@ -2,6 +2,7 @@
 # Threads that read one at a time under a mutex do so on slower storage, too: recorded in memory, predicted in virtual
 # time where a read takes a millisecond.
 # SPDX-License-Identifier: MIT
+# plain builds only
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
 "$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"

@@ -2,6 +2,7 @@
 # A library that holds Python's interpreter lock while it reads makes all other threads of Python wait as long as the
 # storage takes; one that gives it back does not. Recorded in memory, predicted where reads take their time.
 # SPDX-License-Identifier: MIT
+# plain builds only
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
 "$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"

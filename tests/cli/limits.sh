@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # replay --memory, --ratio, --io-limit: limits, what is said of them, and that no group stays behind, whatever happens.
 # SPDX-License-Identifier: MIT
+# plain builds only
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The Grafana dashboard in examples/grafana is of Grafana's form, and asks for metrics that there are.
 # SPDX-License-Identifier: MIT
+# plain builds only
 # shellcheck source=lib.bash
 source "$(dirname "$0")/lib.bash"
 python=

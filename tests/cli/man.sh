@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # There is a man page for reprise and for each command; all are clean troff.
 # SPDX-License-Identifier: MIT
+# plain builds only
 source "$(dirname "$0")/lib.bash"
 command -v groff >/dev/null || skip "groff is not installed"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # capture --with mapped-uses: pages of a mapping that are used again are in the log, and a replay with less memory fetches them again.
 # SPDX-License-Identifier: MIT
+# plain builds only
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
 if [[ $EUID != 0 ]] || ! "$REPRISE" capture --check >/dev/null 2>&1; then

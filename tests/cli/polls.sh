@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Waits whose time-out runs out until somebody wakes the task are one wait; a time-out that the program acts on stays.
 # SPDX-License-Identifier: MIT
+# plain builds only
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
 "$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"

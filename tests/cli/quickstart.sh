@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The quickstart around a stand-in for reprise: what it shows, what it says that it could not show, what it leaves.
 # SPDX-License-Identifier: MIT
+# plain builds only
 source "$(dirname "$0")/lib.bash"
 chmod 755 "$tmp"
 mkdir -p "$tmp/tree/examples/recorded" "$tmp/tree/scripts" "$tmp/tree/build/quickstart"

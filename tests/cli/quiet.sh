@@ -2,6 +2,7 @@
 # -q has one meaning in every command: results and errors, warnings and losses; no progress, no notes. Where the result
 # is a file, that says nothing more.
 # SPDX-License-Identifier: MIT
+# plain builds only
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
 "$REPRISE_BUILD_DIR/programs/sample_log" sample a.oplog

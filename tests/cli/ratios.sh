@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # examples/ratios.sh: wrong uses, and a small run where PyTorch is there.
 # SPDX-License-Identifier: MIT
+# plain builds only
 source "$(dirname "$0")/lib.bash"
 
 script=$REPRISE_SOURCE_DIR/examples/ratios.sh
