@@ -156,6 +156,8 @@ public:
             report();
         }
         result_.names_cached_ns = std::max(result_.names_cached_ns, std::exchange(names_cached_ns_, 0));
+        result_.fidelity.calls_longer_ns =
+            std::max(result_.fidelity.calls_longer_ns, std::exchange(calls_longer_ns_, 0));
         if (waited_elsewhere_ > result_.rank_wait_ns) {
             result_.rank_wait_ns = waited_elsewhere_;
             result_.rank_waits = waited_by_rank_;
@@ -244,6 +246,9 @@ private:
                 last_op_ = op;
             }
             count(kind, i, begin, end, actual);
+            if (options_.pace == Pace::timed && info(kind).is(Trait::io)) {
+                calls_longer_ns_ += end - begin - block_.duration[i];
+            }
         }
         if (options_.pace == Pace::causal) {
             const PathRow path = follow_causes(id, op, kind, i, performed, {begin, end, done}, row.begin);
@@ -590,6 +595,7 @@ private:
     uint64_t last_op_ = 0;
     uint64_t seen_ = 0, mine_ = 0;        // ops, of those that this rank performs
     int64_t names_cached_ns_ = 0;         // of the present task
+    int64_t calls_longer_ns_ = 0;         // likewise, of pace timed
     std::optional<CausalStep> step_;      // of the present task
     size_t wait_ = 0;                     // in the waits of the present task
     CausalRole role_ = CausalRole::call;  // of its last op

@@ -22,6 +22,7 @@ struct Fidelity {
     double stolen_cpus = -1.0;           // steal time, in CPUs; -1: unknown
     double own_cpus = -1.0;              // CPUs that this run used itself; -1: unknown
     int64_t caches_dropped = 0;          // times that somebody dropped the machine's page cache meanwhile
+    int64_t calls_longer_ns = 0;         // pace timed: of calls on files, than recorded; of the task where that is most
     std::vector<std::string> failures;   // plain sentences; none: it kept up
 
     /// Share by which all delays together took too long.

@@ -108,9 +108,9 @@ void fields(Archive& archive, CpuSpeed& of) {
 template <class Archive>
 void fields(Archive& archive, Fidelity& of) {
     auto& [delay_error, delays_asked, computing_asked, computing_took, after_waits, added, recorded_run_queue,
-           other_cpus, stolen_cpus, own_cpus, caches_dropped, failures] = of;
+           other_cpus, stolen_cpus, own_cpus, caches_dropped, calls_longer_ns, failures] = of;
     archive(delay_error, delays_asked, computing_asked, computing_took, after_waits, added, recorded_run_queue,
-            other_cpus, stolen_cpus, own_cpus, caches_dropped, failures);
+            other_cpus, stolen_cpus, own_cpus, caches_dropped, calls_longer_ns, failures);
 }
 template <class Archive>
 void fields(Archive& archive, Trust& of) {

@@ -50,7 +50,16 @@ TEST_CASE("fidelity: late, imprecise, or without a processor") {
             lateness.add(600 * kMs);
         }
         judge(fidelity, lateness, 10'000 * kMs, 2);
-        CHECK(says(fidelity, "p99 lateness of ops is 6"));
+        CHECK(says(fidelity, "This machine could not keep up: p99 lateness of ops is 6"));
+    }
+    SUBCASE("late, as the storage is slower") {
+        for (int i = 0; i < 100; ++i) {
+            lateness.add(600 * kMs);
+        }
+        fidelity.calls_longer_ns = 590 * kMs;
+        judge(fidelity, lateness, 10'000 * kMs, 2);
+        CHECK(says(fidelity, "This storage could not keep up: p99 lateness of ops is 6"));
+        CHECK(says(fidelity, "calls on files took 0.59 s longer than recorded"));
     }
     SUBCASE("imprecise") {
         for (int i = 0; i < 100; ++i) {
