@@ -107,6 +107,7 @@ public:
           generated_(plan.log->header().source == "generate"),
           of_run_(plan.log->header().source == "replay"),
           untimed_(plan.untimed_calls != 0),
+          serves_ring_(plan.tasks[task].serves_ring),
           loop_begin_(spawned_ns.value_or(run_start_ns)) {}
 
     /// The filter leaves it out.
@@ -330,7 +331,7 @@ private:
         warms_ = Computing::surely(OpKind::compute, b.flags[i]);
         after_wait_ns_ = warms_ ? warmth_.change(b.begin[i], b.duration[i], begin_) : 0;
         compute_ns_ = speeds_.computed(b.duration[i]) + after_wait_ns_;
-        if (speeds_.computing.takes_processor(OpKind::compute, b.flags[i])) {
+        if (!serves_ring_ && speeds_.computing.takes_processor(OpKind::compute, b.flags[i])) {
             role_ = CausalRole::compute;
             until_ = compute_deadline(due_, begin_, compute_ns_, noise_.late_wakeup);
         } else {
@@ -346,7 +347,7 @@ private:
     const std::vector<LookGrid>& grids_;
     Speeds speeds_;
     TimingNoise noise_;
-    bool generated_, of_run_, untimed_;
+    bool generated_, of_run_, untimed_, serves_ring_;
     bool untimed_call_ = false;
     size_t next_grid_ = 0;
     bool looking_ = false;     // it is among the ops of that grid

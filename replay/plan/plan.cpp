@@ -170,6 +170,7 @@ public:
         : plan_(plan), sharing_(sharing), tables_(plan.log->tables()), helpers_(tables_) {
         starts_task_.resize(tables_.tasks.size());
         ends_.resize(tables_.tasks.size());
+        calls.resize(plan.tasks.size());
     }
 
     void task(TaskId id) {
@@ -210,6 +211,7 @@ public:
     std::vector<SpawnSite> sites;
     AsyncDepth async_depth;
     RequestScan requests;
+    std::vector<uint8_t> calls;  // by task: it does more than compute and wait
     bool symlinks = false, moves_directories = false;
     std::unordered_set<std::string> renamed;  // paths below the root that come, go or change meaning as directories
 
@@ -271,6 +273,7 @@ private:
             // A sleep is its own cause. Taken back where all edges of a wait turn out to be wrong.
             plan_.explained_wait_ns += edges.empty() && !is_sleep(kind, block_.arg[i], block_.result[i]) ? 0 : ns;
         }
+        calls[id] |= kind != OpKind::compute && kind != OpKind::idle && kind != OpKind::wait && kind != OpKind::exit;
         task.lock_waits += waits_for_lock(kind, block_.arg[i]) ? 1 : 0;
         task.guarded_waits += kind == OpKind::wait && held_in_calls(block_.arg[i]) ? 1 : 0;
         if (kind == OpKind::compute) {
@@ -596,6 +599,7 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
     scan.join_looks();
     explain_polls(plan);
     plan_starts(plan, scan.sites, refused);
+    find_ring_workers(plan, scan.calls);
     find_shared_instances(plan);
     if (plan.map_limit > 1) {
         plan.fetched = fetched_pages(log);

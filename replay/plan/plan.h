@@ -77,6 +77,7 @@ struct TaskPlan {
     uint64_t lock_waits = 0;     // in the recording
     uint64_t guarded_waits = 0;  // those with kWaitHeldInCalls
     int64_t locked_below = 0;    // ns: computing that is shorter holds the lock of its process; find_locks()
+    bool serves_ring = false;    // a thread of the kernel's, whose work requests bring along here; find_ring_workers()
     uint32_t guard = 0;          // of Plan::guards, from 1 on; 0: none; find_guards()
     size_t read_bytes = 0;       // largest destination that an op needs
 };

@@ -367,6 +367,22 @@ void RequestScan::need_in_waits(Plan& plan, uint32_t number, const Ring& ring) {
     }
 }
 
+void find_ring_workers(Plan& plan, const std::vector<uint8_t>& calls) {
+    std::vector<uint8_t> made(plan.processes.size());
+    for (const RequestRing& ring : plan.rings) {
+        if (!ring.aio && ring.requests != 0 && ring.process < made.size()) {
+            made[ring.process] = 1;
+        }
+    }
+    for (TaskId id = 1; id < plan.tasks.size(); ++id) {
+        TaskPlan& task = plan.tasks[id];
+        // No call made it, but what its parent had done by then is known.
+        const bool unasked = task.spawner == 0 && !task.waits.empty() && task.waits.front().op == 0 &&
+                             task.waits.front().kind == EdgeKind::lifecycle;
+        task.serves_ring = unasked && calls[id] == 0 && task.process < made.size() && made[task.process] != 0;
+    }
+}
+
 void explain_polls(Plan& plan) {
     for (TaskPlan& task : plan.tasks) {
         const size_t before = task.explained.size();

@@ -67,6 +67,10 @@ inline bool makes_request(const OpBlock& block, size_t i, const AsyncRequest& as
     return block.request[i] != 0 && block.result[i] >= 0 && asked.is_made();
 }
 
+/// Fills TaskPlan::serves_ring: what the kernel's threads compute for requests, its threads here compute again.
+/// `calls`: by task, whether it does more than compute and wait. Once the starts of tasks are known.
+void find_ring_workers(Plan& plan, const std::vector<uint8_t>& calls);
+
 /// Waits for requests are explained: TaskPlan::explained has them from here on.
 void explain_polls(Plan& plan);
 

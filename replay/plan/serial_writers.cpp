@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "formats/oplog/async_request.h"
 #include "formats/oplog/op_fields.h"
 #include "formats/support/quantity.h"
 #include "replay/plan/edges_rules.h"
@@ -26,10 +27,16 @@ void SerialWriters::Times::add(int64_t from, int64_t to) {
 
 void SerialWriters::see(TaskId task, const OpBlock& block, size_t i, int64_t begin, int64_t end) {
     const OpInfo& row = info(static_cast<OpKind>(block.kind[i]));
-    if (!row.is(Trait::io) || !(row.is(Trait::writes) || row.is(Trait::syncs)) || task >= spans_.size()) {
+    if (!row.is(Trait::io) || task >= spans_.size()) {
         return;
     }
     Span& span = spans_[task];
+    const AsyncRequest asked = row.is(Trait::submits) ? async_request(block, i) : AsyncRequest();
+    const bool requests = asked.writes() || asked.does == AsyncRequest::Does::sync ||
+                          asked.does == AsyncRequest::Does::sync_data || (row.is(Trait::completes) && span.calls != 0);
+    if (!row.is(Trait::writes) && !row.is(Trait::syncs) && !requests) {
+        return;
+    }
     span.recorded.add(block.begin[i], OpRef::end_of(block.begin[i], block.duration[i]));
     span.here.add(begin, end);
     ++span.calls;

@@ -484,3 +484,31 @@ TEST_CASE_FIXTURE(Rings, "requests: direct ones of parts of blocks need room for
     SUBCASE("a size") { CHECK(part(direct, 4'096, 512)); }
     SUBCASE("through the page cache") { CHECK_FALSE(part(in, 512, 512)); }
 }
+
+TEST_CASE("requests: a thread of the kernel's that computes for a ring brings no work of its own") {
+    Rings made;
+    bool by_call = false, looks = false, no_ring = false;
+    SUBCASE("as the kernel makes them") {}
+    SUBCASE("the job started it") { by_call = true; }
+    SUBCASE("it looks at a file") { looks = true; }
+    SUBCASE("no ring is there") { no_ring = true; }
+    made.job.add(made.a, {.kind = OpKind::compute, .duration = 5'000});
+    const uint64_t parent =
+        by_call ? made.job.add(made.a, {.kind = OpKind::spawn, .duration = 1, .result = 1, .peer = made.b})
+                : made.job.add(made.a, {.kind = OpKind::compute, .duration = 5'000});
+    if (!no_ring) {
+        made.submit(made.a, 1);
+        made.enter(made.a, 1, 1);
+        made.complete(made.a, 1);
+    }
+    const std::vector<Edge> begun = {{made.a, EdgeKind::lifecycle, 100, parent}};
+    made.job.add(made.b, {.kind = OpKind::compute, .duration = 40'000'000, .edges = begun});
+    if (looks) {
+        made.job.add(made.b, {.kind = OpKind::pread, .result = 1, .handle = made.in, .fd = 3, .size = 1});
+    }
+    made.job.add(made.b, {.kind = OpKind::wait, .duration = 1'000'000});
+    made.job.add(made.b, {.kind = OpKind::exit});
+    const Plan plan = made.plan();
+    CHECK(plan.tasks[made.b].serves_ring == !(by_call || looks || no_ring));
+    CHECK(!plan.tasks[made.a].serves_ring);
+}

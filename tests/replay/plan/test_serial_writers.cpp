@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <linux/aio_abi.h>
 
 #include "replay/predict/predict.h"
 #include "tests/replay/job_builder.h"
@@ -12,13 +13,13 @@
 namespace reprise::test {
 namespace {
 
-/// A program that starts a thread every 100 ms, each of which writes a file and syncs it.
+/// A program that starts a thread every 100 ms, each of which writes a file and syncs it, or writes by a request.
 struct Savers {
     int savers = 4, writes = 1;
+    bool requests = false;
     int64_t sync_ns = 5 * kMs;  // when recorded
 
-    Prediction predicted(int64_t fsync_ns) const {
-        const TempDir dir;
+    LogReader log(const TempDir& dir) const {
         JobBuilder job{dir / "job.oplog"};
         const ProcessId process = job.process();
         const TaskId main = job.task(process);
@@ -33,9 +34,32 @@ struct Savers {
             job.add(main, {.kind = OpKind::spawn, .begin = at, .duration = 1, .result = 1, .peer = thread});
             const auto fd = static_cast<int32_t>(10 + thread);
             const FileId file = job.file("/data/out" + std::to_string(thread), Origin::created);
-            const HandleId out = job.inherited(file, process, fd, O_WRONLY);
+            const HandleId out = job.inherited(file, process, fd, O_WRONLY | (requests ? O_DIRECT : 0));
             int64_t then = at + 10;
             for (int i = 0; i < writes; ++i, then += sync_ns + 20) {
+                if (requests) {
+                    const auto request = static_cast<uint32_t>(thread * 100 + i);
+                    job.add(thread, {.kind = OpKind::aio_submit,
+                                     .begin = then,
+                                     .duration = 5,
+                                     .handle = out,
+                                     .fd = fd,
+                                     .size = 4096,
+                                     .arg = IOCB_CMD_PWRITE,
+                                     .request = request});
+                    job.add(thread, {.kind = OpKind::aio_reap,
+                                     .begin = then + 10,
+                                     .duration = sync_ns,
+                                     .result = 1,
+                                     .size = 1,
+                                     .arg = 1});
+                    job.add(thread, {.kind = OpKind::aio_complete,
+                                     .begin = then + 10 + sync_ns,
+                                     .result = 4096,
+                                     .size = 4096,
+                                     .request = request});
+                    continue;
+                }
                 job.add(thread, {.kind = OpKind::write,
                                  .begin = then,
                                  .duration = 5,
@@ -48,14 +72,34 @@ struct Savers {
             }
             at += 10;
         }
-        const LogReader log = job.finish();
+        return job.finish();
+    }
+    Prediction predicted(int64_t fsync_ns) const {
+        const TempDir dir;
         PredictOptions options;
         options.storage.cold = true;
         options.storage.cached_bytes_per_s = 1e12;
         options.storage.read = options.storage.write = {{4096, 0}};
         options.storage.fsync_ns = fsync_ns;
         options.filter = OpFilter::all();
-        return predict(log, options);
+        return predict(log(dir), options);
+    }
+    /// What a run finds in which requests are done `longer` ns later than recorded.
+    SerialWriters::Findings found(int64_t longer) const {
+        const TempDir dir;
+        const LogReader recorded = log(dir);
+        const Plan plan = make_plan(recorded, OpFilter::all(), PathMap{});
+        SerialWriters writers(plan);
+        OpBlock block;
+        for (const BlockInfo& where : recorded.blocks()) {
+            recorded.decode(where, block);
+            for (size_t i = 0; i < block.count(); ++i) {
+                const bool done = info(static_cast<OpKind>(block.kind[i])).is(Trait::completes);
+                const int64_t begin = block.begin[i] + (done ? longer : 0);
+                writers.see(block.task, block, i, begin, begin + block.duration[i]);
+            }
+        }
+        return writers.finish();
     }
 };
 
@@ -75,6 +119,13 @@ TEST_CASE("serial writers: savers pile up where a sync takes longer") {
     CHECK(slow.shares_otherwise);
     CHECK(poor_reason(slow, model).find(words) != std::string::npos);
     CHECK(write_together(slow.serial_writers, 10 * slow.elapsed_ns).empty());
+}
+
+TEST_CASE("serial writers: so do those that write by requests") {
+    const Savers job{.requests = true};
+    CHECK(job.found(295 * kMs).tasks == 4);
+    CHECK(job.found(295 * kMs).together_ns / kMs == 400);
+    CHECK(job.found(50 * kMs).together_ns == 0);
 }
 
 TEST_CASE("serial writers: nothing is said where") {
