@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/assemble/assembler.h"
@@ -180,7 +181,8 @@ struct AssembledLog {
 /// Calls by name; time goes on by 1000 ns a call, each takes 100 ns.
 class Feeder {
 public:
-    explicit Feeder(Assembler::Options options = {}) : writer(dir / "a.oplog", header()), assembler(writer, options) {}
+    explicit Feeder(Assembler::Options options = {})
+        : writer(dir / "a.oplog", header()), assembler(writer, std::move(options)) {}
 
     RawCall raw(OpKind kind, int64_t result) {
         RawCall call;

@@ -24,6 +24,7 @@ struct Savers {
         const ProcessId process = job.process();
         const TaskId main = job.task(process);
         std::vector<TaskId> threads;
+        threads.reserve(static_cast<size_t>(savers));
         for (int i = 0; i < savers; ++i) {
             threads.push_back(job.task(process));
         }

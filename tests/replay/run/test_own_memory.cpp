@@ -18,7 +18,7 @@ namespace reprise::test {
 namespace {
 
 int counter = 1;
-const char* const kText = "relocated";
+const char* const relocated_text = "relocated";
 
 int writable_areas_of_files() {
     std::ifstream in("/proc/self/maps");
@@ -39,7 +39,7 @@ int check_own_memory() {
     if (writable_areas_of_files() != 0) {
         return 2;
     }
-    if (counter != 7 || std::string(kText) != "relocated") {
+    if (counter != 7 || std::string(relocated_text) != "relocated") {
         return 3;
     }
     ++counter;
