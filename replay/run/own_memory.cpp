@@ -6,12 +6,10 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <string_view>
 
 #include "formats/support/sanitized.h"
 #include "replay/engine/syscalls.h"
@@ -46,34 +44,6 @@ struct Workspace {
 
 std::array<Range, kMostRanges> segments;  // data of program and libraries, whole pages
 size_t segment_count = 0;
-
-// Named, as what is left out by mistake would be missed only where it is called. Those of cairo are its own needs.
-constexpr std::array<std::string_view, 20> kKeptBack = {
-    "libcairo.",  "libX11.", "libXau.",      "libXdmcp.",      "libXext.",     "libXrender.", "libxcb",
-    "libpixman-", "libpng",  "libfreetype.", "libfontconfig.", "libexpat.",    "libbrotli",   "libbsd.",
-    "libmd.",     "libbpf.", "libelf",       "libsqlite3.",    "libsimdjson.", "libyaml-cpp."};
-
-// Not the first segment: unwinding looks at the headers of all libraries (before glibc 2.35).
-int keep_back(dl_phdr_info* info, size_t, void*) {
-    constexpr uintptr_t kPage = 4096;
-    if (info->dlpi_name == nullptr || !is_kept_back(info->dlpi_name)) {
-        return 0;
-    }
-    uintptr_t from = 0, to = 0;
-    for (int i = 0; i < info->dlpi_phnum; ++i) {
-        const auto& segment = info->dlpi_phdr[i];
-        if (segment.p_type != PT_LOAD) {
-            continue;
-        }
-        const uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
-        to = (begin + segment.p_memsz + kPage - 1) & ~(kPage - 1);
-        from = from == 0 ? (begin + segment.p_memsz + kPage - 1) & ~(kPage - 1) : from;
-    }
-    if (to > from) {
-        ::madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTFORK);  // gaps between segments do not matter
-    }
-    return 0;
-}
 
 int add_data(dl_phdr_info* info, size_t, void*) {
     constexpr uintptr_t kPage = 4096;
@@ -167,18 +137,6 @@ void exchange(const Area& area) {
 }
 
 }  // namespace
-
-bool is_kept_back(std::string_view library) {
-    const std::string_view name = library.substr(library.rfind('/') + 1);
-    return std::any_of(kKeptBack.begin(), kKeptBack.end(),
-                       [&](std::string_view prefix) { return name.starts_with(prefix); });
-}
-
-void keep_libraries_back() {
-    if (!kSanitized) {
-        dl_iterate_phdr(keep_back, nullptr);
-    }
-}
 
 void give_back_memory() { ::malloc_trim(0); }
 

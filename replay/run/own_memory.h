@@ -2,20 +2,11 @@
 // Keeps forks from slowing down: chains of them, and many.
 #pragma once
 
-#include <string_view>
-
 namespace reprise {
 
 /// Gives back what was freed: each fork copies the page tables of all memory, and each end of a process takes them
 /// apart. Planning leaves several times as much behind as it keeps. Once, before the first fork.
 void give_back_memory();
-
-/// Leaves out of forked processes what no replayed process calls: libraries for pictures, databases, other programs'
-/// logs and the recorder are two thirds of a process's memory areas, and forks and ends of processes take as long as
-/// there are areas. Once, before the first fork.
-void keep_libraries_back();
-/// Whether it keeps that one back, by its path.
-bool is_kept_back(std::string_view library);
 
 /// Remembers where the data of program and libraries is. Once, before the first fork.
 void note_program_data();

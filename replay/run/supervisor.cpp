@@ -193,7 +193,6 @@ private:
     void fork_roots(HeldSignals& held) {
         const pid_t self = getpid();
         give_back_memory();
-        keep_libraries_back();
         std::fflush(nullptr);  // what is buffered must not be written once per worker
         const SharedInstances instances(setup_);
         for (ProcessId process = 1; process < plan_.processes.size(); ++process) {
