@@ -40,13 +40,21 @@ int64_t PosixEngine::vectored(const OpBlock& b, size_t i, OpKind kind) {
     const bool moves = at_position(kind);
     const int64_t offset = moves ? -1 : b.offset[i];
     const int64_t rwf = b.flags[i] & 0xffffffff;
-    int64_t result = 0;
-    if (moves && rwf == 0) {
-        result = sys::call(reads ? SYS_readv : SYS_writev, fd, iov_.data(), count);
-    } else if (rwf == 0) {
-        result = sys::call(reads ? SYS_preadv : SYS_pwritev, fd, iov_.data(), count, offset, 0);
-    } else {
-        result = sys::call(reads ? SYS_preadv2 : SYS_pwritev2, fd, iov_.data(), count, offset, 0, rwf);
+    const auto make = [&](int64_t flags) {
+        if (moves && flags == 0) {
+            return sys::call(reads ? SYS_readv : SYS_writev, fd, iov_.data(), count);
+        }
+        if (flags == 0) {
+            return sys::call(reads ? SYS_preadv : SYS_pwritev, fd, iov_.data(), count, offset, 0);
+        }
+        return sys::call(reads ? SYS_preadv2 : SYS_pwritev2, fd, iov_.data(), count, offset, 0, flags);
+    };
+    int64_t result = make(rwf);
+    // What the job had at once has to come from the storage here, and nothing later in the log asks for it.
+    const bool less = result == -EAGAIN || (result >= 0 && !moves && result < b.result[i]);
+    if ((rwf & RWF_NOWAIT) != 0 && b.result[i] > 0 && less) {
+        result = make(rwf & ~int64_t{RWF_NOWAIT});
+        ++counts_[AccessCount::waited];
     }
     return result == -EINVAL ? in_whole_blocks(b, i, kind, fd) : result;
 }

@@ -242,6 +242,13 @@ std::string part_blocks_sentence(const AccessCounts& counts) {
     return text;
 }
 
+std::string waited_sentence(const AccessCounts& counts) {
+    const uint64_t calls = counts[AccessCount::waited];
+    return calls == 0 ? ""
+                      : counted(calls, "call that was", "calls that were") +
+                            " not to wait (RWF_NOWAIT) had to here: the job would go on, and have another thread wait";
+}
+
 namespace {
 
 std::string changed_sentence(const AccessPlan& plan, const AccessCounts& counts) {
@@ -281,9 +288,11 @@ std::string changed_sentence(const AccessPlan& plan, const AccessCounts& counts)
 }  // namespace
 
 std::string access_sentence(const AccessPlan* plan, const AccessCounts& counts) {
-    const std::string changed = plan == nullptr ? std::string() : changed_sentence(*plan, counts),
-                      parts = part_blocks_sentence(counts);
-    return changed + (changed.empty() || parts.empty() ? "" : "; ") + parts;
+    std::string text = plan == nullptr ? std::string() : changed_sentence(*plan, counts);
+    for (const std::string& more : {part_blocks_sentence(counts), waited_sentence(counts)}) {
+        text += (text.empty() || more.empty() ? "" : "; ") + more;
+    }
+    return text;
 }
 
 }  // namespace reprise

@@ -119,17 +119,31 @@ enum class AccessCount : uint8_t {
     part_fetched,
     part_writes,
     part_written,
+    waited,  // calls that were not to wait (RWF_NOWAIT), and had to here
 };
-inline constexpr size_t kAccessCounts = 20;
+inline constexpr size_t kAccessCounts = 21;
 /// Of --json.
-inline constexpr std::array<std::string_view, kAccessCounts> kAccessNames{
-    "direct_reads",         "direct_asked_bytes",      "direct_fetched_bytes",
-    "direct_refused_opens", "buffered_reads",          "sync_writes",
-    "sync_write_bytes",     "touched_bytes",           "mmap_as_reads",
-    "mmap_as_read_bytes",   "read_as_mmap_reads",      "read_as_mmap_bytes",
-    "unmapped_opens",       "prefetched_files",        "prefetched_bytes",
-    "part_block_reads",     "part_block_asked_bytes",  "part_block_fetched_bytes",
-    "part_block_writes",    "part_block_written_bytes"};
+inline constexpr std::array<std::string_view, kAccessCounts> kAccessNames{"direct_reads",
+                                                                          "direct_asked_bytes",
+                                                                          "direct_fetched_bytes",
+                                                                          "direct_refused_opens",
+                                                                          "buffered_reads",
+                                                                          "sync_writes",
+                                                                          "sync_write_bytes",
+                                                                          "touched_bytes",
+                                                                          "mmap_as_reads",
+                                                                          "mmap_as_read_bytes",
+                                                                          "read_as_mmap_reads",
+                                                                          "read_as_mmap_bytes",
+                                                                          "unmapped_opens",
+                                                                          "prefetched_files",
+                                                                          "prefetched_bytes",
+                                                                          "part_block_reads",
+                                                                          "part_block_asked_bytes",
+                                                                          "part_block_fetched_bytes",
+                                                                          "part_block_writes",
+                                                                          "part_block_written_bytes",
+                                                                          "nowait_calls_that_waited"};
 
 struct AccessCounts {
     std::array<uint64_t, kAccessCounts> values{};
@@ -139,7 +153,9 @@ struct AccessCounts {
 
 /// "this storage refuses O_DIRECT on parts of a block: 1,200 reads took whole ones (4.69 MiB for 600 KiB)"; else empty.
 std::string part_blocks_sentence(const AccessCounts& counts);
-/// Likewise, after what the plan changes (null: nothing): "1,200 reads with O_DIRECT, 1.2 GiB fetched for 1.1 GiB asked
+/// "12 calls that were not to wait (RWF_NOWAIT) had to here"; else empty.
+std::string waited_sentence(const AccessCounts& counts);
+/// Both, after what the plan changes (null: nothing): "1,200 reads with O_DIRECT, 1.2 GiB fetched for 1.1 GiB asked
 /// (1.09 times); ..."
 std::string access_sentence(const AccessPlan* plan, const AccessCounts& counts);
 

@@ -21,6 +21,9 @@ bool left_out_making(const ReplayResult& result) {
 /// ", most often open; for example open of data/a.bin: here ENOENT, recorded 3"
 std::string example_of(const ReplayResult& result) {
     const auto most = std::max_element(result.mismatches_by_kind.begin(), result.mismatches_by_kind.end());
+    if (*most == 0) {
+        return {};  // each is one that may differ
+    }
     const auto kind = static_cast<OpKind>(most - result.mismatches_by_kind.begin());
     std::string text = ", most often " + std::string(info(kind).name);
     // What did not open explains what follows it.

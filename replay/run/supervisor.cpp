@@ -47,7 +47,10 @@ constexpr int64_t kKillAfterSignal = 400'000'000;
 
 std::string died(const std::string& who, int status) {
     if (WIFSIGNALED(status)) {
-        return who + " died of signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
+        const int signal = WTERMSIG(status);
+        const bool own = signal == SIGSEGV || signal == SIGILL || signal == SIGFPE || signal == SIGABRT;
+        return who + " died of signal " + std::to_string(signal) + " (" + strsignal(signal) + ")" +
+               (own ? ", a fault in reprise and not in the job" : "");
     }
     return who + " ended with code " + std::to_string(WEXITSTATUS(status));
 }

@@ -160,6 +160,12 @@ std::string parts_of_blocks(const ReplayResult& result) {
                : "";
 }
 
+/// Of more than one in a hundred ops.
+std::string waited_after_all(const ReplayResult& result) {
+    const uint64_t waited = result.access_counts[AccessCount::waited];
+    return waited != 0 && waited * 100 > comparable_ops(result) ? waited_sentence(result.access_counts) : "";
+}
+
 /// "3 of 3 files that are read have no data on the device: neither storage nor memory was measured"
 std::string no_data_of(const CacheReport& cache) {
     const std::string files = cache.sparse_files == 0 ? "files that are read have"
@@ -488,6 +494,7 @@ Trust trust_in(const ReplayResult& result) {
           limits_rate(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, result.recorded_ns),
           std::move(flags),
           parts_of_blocks(result),
+          waited_after_all(result),
           kept_in_memory(result, kSomeShare),
           places.empty() ? places : places + ": here they are on one",
           unknown_waits(result.path, result.elapsed_ns, kSomeShare),

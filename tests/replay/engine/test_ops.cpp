@@ -887,4 +887,40 @@ TEST_CASE_FIXTURE(Fixture, "left out files leave no row, and their time is count
     CHECK(replay(log, options).ops == 2);
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "a read that was not to wait and had its data at once: where it is not in memory, it waits") {
+    constexpr int64_t kBytes = 65'536;
+    write_file(root / "d/cold", std::string(size_t{1} << 20, 'c'));
+    const int fd = ::open((root / "d/cold").c_str(), O_RDONLY);
+    REQUIRE(fd >= 0);
+    const auto forget = [&] { return ::fsync(fd) + ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); };
+    char byte = 0;
+    const iovec one{&byte, 1};
+    const bool cold = forget() == 0 && ::preadv2(fd, &one, 1, 0, RWF_NOWAIT) < 0 && errno == EAGAIN && forget() == 0;
+    ::close(fd);
+    if (!cold) {
+        MESSAGE("SKIPPED: this file system has files in memory only, or waits all the same");
+        return;
+    }
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.task(job.process());
+    const HandleId r = job.open(t, job.file("/d/cold", Origin::existed));
+    const auto read = [&](int64_t offset, int64_t result) {
+        job.add(t, {.kind = OpKind::preadv,
+                    .result = result,
+                    .handle = r,
+                    .fd = job.fd(r),
+                    .offset = offset,
+                    .size = kBytes,
+                    .flags = RWF_NOWAIT});
+    };
+    read(0, kBytes);
+    read(kBytes * 8, -EAGAIN);
+    const ReplayResult result = run(job);
+    CHECK(result.mismatches == 0);
+    CHECK(result_of(t, 1) == kBytes);
+    CHECK(result.access_counts[AccessCount::waited] == 1);
+    CHECK(result.access == waited_sentence(result.access_counts));
+}
+
 }  // namespace reprise::test

@@ -121,6 +121,10 @@ TEST_CASE("access: parts of blocks that a storage refuses are said, with or with
           "this storage refuses O_DIRECT on parts of a block: 2 reads took whole ones (8.00 KiB for 1.00 KiB), 1 write "
           "of 512 B "
           "went through the page cache, synced");
+    CHECK(waited_sentence(counts).empty());
+    counts[waited] = 1;
+    CHECK(access_sentence(nullptr, counts).ends_with("; " + waited_sentence(counts)));
+    CHECK(waited_sentence(counts).starts_with("1 call that was not to wait (RWF_NOWAIT) had to here"));
 }
 
 }  // namespace reprise::test

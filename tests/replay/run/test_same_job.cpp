@@ -55,6 +55,12 @@ TEST_CASE("a single op that stands for most bytes is more than one in a thousand
     REQUIRE(same(1'001).size() == 1);
     CHECK(same(1'001)[0] == "1001 B of 977 KiB were not read or written, most often read.");
     CHECK(same(950'000, {0, 1}).empty());  // one op, by choice
+    // Or of ops each of which may have done less (RWF_NOWAIT): there is none to name.
+    ReplayResult none = thousand_reads(0);
+    none.recorded_bytes = 1'000'000;
+    none.missing_bytes = 400'000;
+    judge_results({}, none);
+    CHECK(none.not_same_job == std::vector<std::string>{"391 KiB of 977 KiB were not read or written."});
     CHECK(same(50'000, {0.05, {}}).empty());
     CHECK_FALSE(same(50'001, {0.05, {}}).empty());
 }

@@ -700,3 +700,15 @@ TEST_CASE("trust: a storage that refuses O_DIRECT on parts of blocks would refus
     check(result, "fair",
           "this storage refuses O_DIRECT on parts of a block: 400 reads took whole ones (1.56 MiB for 200 KiB)");
 }
+
+TEST_CASE("trust: calls that were not to wait, and had to, would have the job wait elsewhere") {
+    ReplayResult result = good_run();
+    result.latency.resize(kOpKindLimit);
+    for (int i = 0; i < 1'000; ++i) {
+        result.latency[static_cast<size_t>(OpKind::preadv)].add(1'000);
+    }
+    result.access_counts[AccessCount::waited] = 10;
+    CHECK(trust_in(result).level == Trust::Level::good);
+    result.access_counts[AccessCount::waited] = 11;
+    check(result, "fair", waited_sentence(result.access_counts));
+}
