@@ -540,6 +540,28 @@ TEST_CASE("measuring a storage that others use says so, and so do predictions") 
     CHECK(poor_reason(p, m).empty());
     CHECK(fair_reason(p, m).find("others used the storage during 20") != std::string::npos);
     m.disturbed = 0.1;
+    m.read_depth = m.write_depth = {};  // which may be uneven, too
+    CHECK(fair_reason(p, m).empty());
+}
+
+TEST_CASE("trust: a model that serves fewer requests where more are in flight was measured on a busy machine") {
+    StorageModel m;
+    m.cold = true;
+    Prediction p;
+    p.doubts.kept_ops = 1;
+    m.read_depth = {{.bytes = 4096, .depth = 1, .per_s = 2'339},
+                    {.bytes = 4096, .depth = 16, .per_s = 9'486},
+                    {.bytes = 4096, .depth = 64, .per_s = 4'900},
+                    {.bytes = 131'072, .depth = 1, .per_s = 204}};
+    CHECK(fair_reason(p, m).empty());
+    m.read_depth[2].per_s = 3'954;
+    CHECK(
+        fair_reason(p, m) ==
+        "the model has 9,486 reads of 4.00 KiB a second with 16 in flight, and 3,954 with 64: the machine was busy as "
+        "it was measured; calibrate again");
+    std::swap(m.read_depth, m.write_depth);
+    CHECK(fair_reason(p, m).find("9,486 writes of 4.00 KiB") != std::string::npos);
+    p.calls = CallTimes::recorded;
     CHECK(fair_reason(p, m).empty());
 }
 
