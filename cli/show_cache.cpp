@@ -108,9 +108,9 @@ std::vector<std::string> cache_notes(const CacheReport& report, const MachineFac
             "drops those, too).");
     }
     if (!report.dropped_all && report.uncached_names != 0) {
-        notes.push_back(
-            counted(report.uncached_names, "file") +
-            " were not looked at before the run, as their names were not in memory; their data hardly was.");
+        notes.push_back(counted(report.uncached_names, "file") +
+                        " were not looked at before the run, as their names were not in memory, so that their data was "
+                        "hardly there either.");
     }
     return notes;
 }
