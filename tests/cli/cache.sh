@@ -160,10 +160,10 @@ if [[ $EUID == 0 ]] && truncate -s 64M image && mkfs.ext4 -q -F -O ^has_journal 
         run 0 "$REPRISE" import look.log -f -o look.oplog
         run 0 "$REPRISE" prepare look.oplog --root "mnt/look-$words"
         run 0 "$REPRISE" replay look.oplog --root "mnt/look-$words" --pace afap --drop-caches -f -o looked.oplog --json=run.json
-        contains "$out" "METADATA: the device read names and inodes, $words data"
+        contains "$out" "METADATA: the device read names, $words data"
         grep -q '"cache": "metadata"' run.json || fail "run.json does not say that the device read metadata"
         run 0 "$REPRISE" compare look.oplog looked.oplog
-        contains "$out" "METADATA: the device read names and inodes, $words data"
+        contains "$out" "METADATA: the device read names, $words data"
     done
 
     # What a recording found in memory: all of a, nothing of b and c.

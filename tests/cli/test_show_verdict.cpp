@@ -119,9 +119,9 @@ TEST_CASE("the regime is in the second line, in words") {
     CHECK(second().ends_with("; MIXED: the device served 49 % of the bytes read, memory the rest"));
     v.device_read = 300 * kMiB;
     v.device_data = 0;
-    CHECK(second().ends_with("; METADATA: the device read names and inodes, no data"));
+    CHECK(second().ends_with("; METADATA: the device read names, no data"));
     v.device_data = 10 * kMiB;
-    CHECK(second().ends_with("; METADATA: the device read names and inodes, little data"));
+    CHECK(second().ends_with("; METADATA: the device read names, little data"));
     v.no_data = true;
     CHECK(second().ends_with("; NOT MEASURED: no data on the device"));
     v.no_data = false;
