@@ -182,8 +182,7 @@ private:
             case Temperature::warm:
                 return text + "memory served the reads, the device " + share(*device) + " of the bytes";
             case Temperature::metadata:
-                return text + "the device read names, " +
-                       (v_.device_data.value_or(0) == 0 ? "no data" : "little data");
+                return text + "the device read names, " + (v_.device_data.value_or(0) == 0 ? "no data" : "little data");
             case Temperature::no_data: return "NOT MEASURED: no data on the device";
             case Temperature::mixed:
             case Temperature::unknown: break;

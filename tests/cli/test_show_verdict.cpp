@@ -67,17 +67,22 @@ bool any(const std::vector<std::string>& lines, std::string_view text) {
 
 TEST_CASE("the summary of a good run") {
     const std::vector<std::string> lines = printed(full_verdict());
+    const std::string bytes =
+        "bytes       read 60.0 MiB, wrote 3.00 MiB (as recorded), pages touched 1.00 MiB; device read 8.00 KiB, wrote "
+        "3.00 MiB";
+    const std::string spent =
+        "spent       compute 10.0 s + storage 1.00 s + accelerator 6.00 s + other waits 1 min 10 s + rest 3.00 s = "
+        "1 min 30 s";
+    const std::string recorded =
+        "  recorded  compute 10.0 s + storage 5.00 s + accelerator 6.00 s + other waits 1 min 10 s + rest 2.00 s = "
+        "1 min 33 s";
     const std::vector<std::string> expected = {
         "job         SAME: 10,790 I/O ops as recorded + 0 differ + 2,043 left out (filter) = 12,833 recorded",
         "time        9.73 s, recorded 9.58 s (+1.6 %); WARM: memory served the reads, the device 0.0 % of the bytes",
-        "bytes       read 60.0 MiB, wrote 3.00 MiB (as recorded), pages touched 1.00 MiB; device read 8.00 KiB, "
-        "wrote "
-        "3.00 MiB",
+        bytes,
         "reads       p50 12.0 us (recorded 1.20 ms), p99 40.0 us (recorded 5.20 ms), of 1,000 calls",
-        "spent       compute 10.0 s + storage 1.00 s + accelerator 6.00 s + other waits 1 min 10 s + rest 3.00 s = "
-        "1 min 30 s",
-        "  recorded  compute 10.0 s + storage 5.00 s + accelerator 6.00 s + other waits 1 min 10 s + rest 2.00 s = "
-        "1 min 33 s",
+        spent,
+        recorded,
         "accelerator AU 66.0 % (recorded 65.0 %), busy 0 ns, stall 0 ns (recorded 0 ns)",
         "trust       GOOD  lateness p99 12.0 us, no steal, CPU speed verified",
     };
