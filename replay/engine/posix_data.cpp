@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <utility>
 
 #include "replay/engine/posix.h"
 
@@ -53,8 +54,8 @@ int64_t PosixEngine::vectored(const OpBlock& b, size_t i, OpKind kind) {
     // What the job had at once has to come from the storage here, and nothing later in the log asks for it.
     const bool less = result == -EAGAIN || (result >= 0 && !moves && result < b.result[i]);
     if ((rwf & RWF_NOWAIT) != 0 && b.result[i] > 0 && less) {
-        result = make(rwf & ~int64_t{RWF_NOWAIT});
-        ++counts_[AccessCount::waited];
+        const int64_t first = std::exchange(result, make(rwf & ~int64_t{RWF_NOWAIT}));
+        counts_[AccessCount::waited] += result > first ? 1 : 0;  // else the file ends there
     }
     return result == -EINVAL ? in_whole_blocks(b, i, kind, fd) : result;
 }

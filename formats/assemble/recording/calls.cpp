@@ -12,7 +12,6 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kInterrupted = -4;  // EINTR
-constexpr int64_t kTimedOut = -110;   // ETIMEDOUT
 constexpr int64_t kRestart = -516;    // ERESTART_RESTARTBLOCK
 constexpr int64_t kVfork = 0x4000;    // CLONE_VFORK
 constexpr int64_t kMapAnonymous = 0x20, kMapPopulate = 0x8000;

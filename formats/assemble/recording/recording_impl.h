@@ -12,6 +12,7 @@
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "formats/assemble/assembler.h"
@@ -33,6 +34,8 @@ namespace reprise {
 
 inline constexpr uint16_t kNoCall = 0xffff;     // in place of a call's number
 inline constexpr int64_t kNewMounts = 0x20000;  // CLONE_NEWNS
+
+inline constexpr int64_t kTimedOut = -110;  // ETIMEDOUT, of a call that waits
 
 class RawAssembly {
 public:
@@ -250,6 +253,8 @@ private:
     static std::optional<RawWaker> signaller(const TaskState& task);
     /// Whether who ended the task's last sleep was in calls on files for most of it, as who holds a lock meanwhile is.
     bool held_in_calls(const TaskState& task) const;
+    /// The task's last sleep, and who ended it: where that was a wait for a lock, who held it. Null: not known.
+    std::pair<const Event*, const TaskState*> holder_of(const TaskState& task) const;
     void gave_interpreter(TaskState& task, const raw_call& record);
     void waited_for_interpreter(TaskState& task, const raw_call& record);
     bool held_while_blocked(const TaskState& task) const;

@@ -9,7 +9,6 @@ namespace reprise {
 namespace {
 
 constexpr uint32_t kType = 0170000, kSocket = 0140000, kCharacters = 0020000, kFifo = 0010000;  // S_IFMT...
-constexpr int64_t kTimedOut = -110;                                                             // ETIMEDOUT
 constexpr int64_t kLongHeld = 200'000;  // ns: shorter waits for the interpreter lock make no difference
 
 }  // namespace
@@ -48,19 +47,25 @@ std::optional<RawWaker> RawAssembly::signaller(const TaskState& task) {
     return waker;
 }
 
+std::pair<const RawAssembly::Event*, const RawAssembly::TaskState*> RawAssembly::holder_of(
+    const TaskState& task) const {
+    const Event* sleep = last_sleep(task);
+    if (!sleep || !sleep->waker.task || sleep->waker.deferred) {
+        return {nullptr, nullptr};
+    }
+    const auto holder = tasks_.find(sleep->waker.task);
+    return {sleep, holder == tasks_.end() ? nullptr : &holder->second};
+}
+
 // From when the waker had the lock, where it waited for it itself, else from the begin of the sleep: the lock was held
 // then, by whomever.
 bool RawAssembly::held_in_calls(const TaskState& task) const {
-    const Event* sleep = last_sleep(task);
-    if (!sleep || !sleep->waker.task || sleep->waker.deferred) {
+    const auto [sleep, holder] = holder_of(task);
+    if (holder == nullptr) {
         return false;
     }
-    const auto holder = tasks_.find(sleep->waker.task);
-    if (holder == tasks_.end()) {
-        return false;
-    }
-    const int64_t from = std::max(sleep->begin, holder->second.locked_from);
-    return sleep->wake > from && holder->second.file_calls.within(from, sleep->wake) * 2 >= sleep->wake - from;
+    const int64_t from = std::max(sleep->begin, holder->locked_from);
+    return sleep->wake > from && holder->file_calls.within(from, sleep->wake) * 2 >= sleep->wake - from;
 }
 
 void RawAssembly::gave_interpreter(TaskState& task, const raw_call& record) {
@@ -83,19 +88,15 @@ void RawAssembly::waited_for_interpreter(TaskState& task, const raw_call& record
 // faults take, which is a cause, unlike a wait for a thread that computes. Who gave it back since the wait began may
 // have blocked without it.
 bool RawAssembly::held_while_blocked(const TaskState& task) const {
-    const Event* sleep = last_sleep(task);
-    if (!sleep || !sleep->waker.task || sleep->waker.deferred) {
+    const auto [sleep, holder] = holder_of(task);
+    if (holder == nullptr) {
         return false;
     }
-    const auto found = tasks_.find(sleep->waker.task);
-    if (found == tasks_.end()) {
-        return false;
-    }
-    const Interpreter& holder = found->second.interpreter;
-    const int64_t gave = holder.gave >= sleep->waker.enter ? holder.gave_before : holder.gave;
-    const int64_t from = std::max(std::min(sleep->begin, task.interpreter.asked), holder.got);
+    const Interpreter& lock = holder->interpreter;
+    const int64_t gave = lock.gave >= sleep->waker.enter ? lock.gave_before : lock.gave;
+    const int64_t from = std::max(std::min(sleep->begin, task.interpreter.asked), lock.got);
     return gave <= from && sleep->wake - from >= kLongHeld &&
-           found->second.long_calls.within(from, sleep->wake) * 2 >= sleep->wake - from;
+           holder->long_calls.within(from, sleep->wake) * 2 >= sleep->wake - from;
 }
 
 // Who sleeps again after a signal sleeps until the time it had in mind, whenever the signal comes: of a sleep that goes
