@@ -9,6 +9,7 @@
 #include <iostream>
 #include <optional>
 
+#include "calibrate/falling_rate.h"
 #include "calibrate/host_profile.h"
 #include "calibrate/storage_model.h"
 #include "calibrate/work_profile.h"
@@ -189,6 +190,10 @@ int storage(const po::variables_map& values) {
             << "reprise: warning: others used " << (model.device.empty() ? "the device" : printable(model.device))
             << " during " << format_share(model.disturbed)
             << " of the measurements: predictions from them are not to be trusted; measure again when it is idle\n";
+    }
+    if (const std::string rates = falling_rate(model); !rates.empty()) {
+        std::cerr << "reprise: warning: " << rates
+                  << ": the machine was busy; predictions from this are not to be trusted; measure again\n";
     }
     if (values.count("output")) {
         write_json(values["output"].as<std::string>(), Json::parse(to_json(model)));

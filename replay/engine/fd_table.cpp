@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "replay/engine/copy_each.h"
+
 namespace reprise {
 
 DescriptorTable::DescriptorTable(const Plan& plan, std::mutex& lock)
@@ -20,6 +22,11 @@ DescriptorTable::DescriptorTable(const Plan& plan, std::mutex& lock)
         }
         table_[handle].store(value, std::memory_order_relaxed);
     }
+}
+
+DescriptorTable::DescriptorTable(const DescriptorTable& parent, std::mutex& lock)
+    : flags_(parent.flags_), lock_(lock), size_(parent.size_), table_(size_), all_(parent.all_) {
+    copy_each(parent.table_, table_);
 }
 
 void DescriptorTable::opened(HandleId handle, int real, int recorded) {

@@ -27,6 +27,8 @@ public:
 
     /// `lock` guards everything but get() and single descriptors; the owner holds it over fork.
     DescriptorTable(const Plan& plan, std::mutex& lock);
+    /// What a child process has at first. The parent's lock is held.
+    DescriptorTable(const DescriptorTable& parent, std::mutex& lock);
 
     /// A descriptor of the instance, or a negative value as above. Handle 0 is kClosed.
     int get(HandleId handle) const { return handle < size_ ? table_[handle].load(std::memory_order_relaxed) : kClosed; }

@@ -265,6 +265,10 @@ LeftOut MappingTable::absent_reason(uint32_t map) const {
     return found == absent_.end() ? LeftOut::not_open : found->second;
 }
 
+bool MappingTable::empty() const {
+    return std::all_of(pieces_.begin(), pieces_.end(), [](const Pieces& pieces) { return pieces.empty(); });
+}
+
 void MappingTable::clear() {
     const std::lock_guard guard(lock_);
     absent_.clear();

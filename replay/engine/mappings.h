@@ -39,6 +39,14 @@ public:
     };
 
     MappingTable(uint32_t limit, std::mutex& lock) : lock_(lock), limit_(limit) {}
+    /// Of a child process, which has no part in what its parent has mapped. The parent's lock is held.
+    MappingTable(const MappingTable& parent, std::mutex& lock)
+        : lock_(lock), limit_(parent.limit_), absent_(parent.absent_) {}
+    ~MappingTable() { clear(); }
+    MappingTable(const MappingTable&) = delete;
+    MappingTable& operator=(const MappingTable&) = delete;
+    /// Whether nothing is mapped. Its lock is held.
+    bool empty() const;
 
     /// Where the mapping's byte `offset` is, and how many of the `bytes` from there on lie behind it in memory; bytes 0
     /// where it is not mapped.

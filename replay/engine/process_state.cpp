@@ -17,6 +17,7 @@
 #include "formats/support/limits.h"
 #include "formats/support/random.h"
 #include "formats/support/unique_fd.h"
+#include "replay/engine/copy_each.h"
 #include "replay/engine/syscalls.h"
 #include "replay/engine/whole_blocks.h"
 
@@ -144,6 +145,33 @@ WorkerState::WorkerState(const Plan& the_plan, int root_fd, bool only_reads, con
     if (!plan.passed.empty()) {
         prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // pidfd_getfd asks for it where Yama is on
     }
+}
+
+WorkerState::WorkerState(Child, const WorkerState& parent)
+    : plan(parent.plan),
+      root(parent.root),
+      read_only(parent.read_only),
+      pattern(parent.pattern),
+      run(parent.run),
+      descriptors(parent.descriptors, lock),
+      mappings(parent.mappings, lock),
+      requests(parent.requests),
+      verified(parent.verified.size()),
+      nameless_(parent.nameless_),
+      directories_(parent.directories_.size()),
+      opens_(parent.opens_.size()),
+      kept_directories_(parent.kept_directories_.load()) {
+    copy_each(parent.verified, verified);
+    copy_each(parent.directories_, directories_);
+    copy_each(parent.opens_, opens_);
+}
+
+std::unique_ptr<WorkerState> WorkerState::of_child() const {
+    constexpr size_t kMostEntries = 100'000;  // copied in a tenth of the time of a fork
+    const size_t entries = plan.handle_flags.size() + verified.size() + opens_.size();
+    const bool only_by_fork =
+        !mappings.empty() || !rings_.empty() || !plan.passed.empty() || access != nullptr || entries > kMostEntries;
+    return only_by_fork ? nullptr : std::unique_ptr<WorkerState>(new WorkerState(Child{}, *this));
 }
 
 void WorkerState::open_inherited(ProcessId process) {

@@ -65,6 +65,9 @@ struct WorkerState {
     ~WorkerState();
     WorkerState(const WorkerState&) = delete;
     WorkerState& operator=(const WorkerState&) = delete;
+    /// What a child process of the same memory starts with, its descriptors being copies of this one's. Null where only
+    /// fork can copy it, or for less. Both locks are held.
+    std::unique_ptr<WorkerState> of_child() const;
 
     /// Opens what was open before the recording began, for one process.
     void open_inherited(ProcessId process);
@@ -134,6 +137,8 @@ struct WorkerState {
     std::unique_ptr<AccessState> access;             // null: as recorded. Its tables are guarded by `lock`
 
 private:
+    struct Child {};
+    WorkerState(Child, const WorkerState& parent);
     std::unordered_map<FileId, HandleId> nameless_;
     std::vector<std::atomic<ReplayedRing*>> rings_;        // each is made under `lock`
     enum class Opens : uint8_t { none, once, from_root };  // once: at least; the next starts at the directory

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calibrate/falling_rate.h"
 #include "formats/support/quantity.h"
 #include "replay/predict/predict.h"
 
@@ -63,31 +64,13 @@ std::string disturbed_model(const Prediction& p, const StorageModel& model, doub
                      " of its measurements: calibrate it again when it is idle";
 }
 
-/// "the model has 9,486 reads of 4.00 KiB a second with 16 in flight, and 3,954 with 64: ..."; else empty. Rows by
-/// size, then depth.
-std::string falling_rate(const std::vector<DepthRow>& rows, std::string_view what) {
-    constexpr double kHalf = 0.5;  // no storage serves so much less for being asked for more
-    const DepthRow* most = nullptr;
-    for (const DepthRow& row : rows) {
-        if (most == nullptr || most->bytes != row.bytes || row.per_s > most->per_s) {
-            most = &row;
-        } else if (row.per_s < kHalf * most->per_s) {
-            const auto rate = [](const DepthRow& of) { return format_count(static_cast<uint64_t>(of.per_s)); };
-            return "the model has " + rate(*most) + " " + std::string(what) + " of " +
-                   format_bytes(static_cast<uint64_t>(row.bytes)) + " a second with " + std::to_string(most->depth) +
-                   " in flight, and " + rate(row) + " with " + std::to_string(row.depth) +
-                   ": the machine was busy as it was measured; calibrate again";
-        }
-    }
-    return {};
-}
-
 std::string uneven_model(const Prediction& p, const StorageModel& model) {
     if (p.calls != CallTimes::model) {
         return {};
     }
-    const std::string reads = falling_rate(model.read_depth, "reads");
-    return reads.empty() ? falling_rate(model.write_depth, "writes") : reads;
+    const std::string rates = falling_rate(model);
+    return rates.empty() ? rates
+                         : "the model has " + rates + ": the machine was busy as it was measured; calibrate again";
 }
 
 /// The model is of one storage, on which the prediction has all files.

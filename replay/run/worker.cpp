@@ -24,6 +24,7 @@
 #include "replay/engine/changed_access.h"
 #include "replay/engine/verifying.h"
 #include "replay/run/feed.h"
+#include "replay/run/light_process.h"
 #include "replay/run/machine.h"
 #include "replay/run/own_memory.h"
 #include "replay/run/task_loop.h"
@@ -45,16 +46,31 @@ void note_device_bytes(ProcessSlot& slot) {
     }
 }
 
+/// By process: whether one thread is all it has.
+using SingleThreaded = std::vector<bool>;
+
+std::shared_ptr<const SingleThreaded> find_single_threaded(const Plan& plan) {
+    std::vector<int> threads(plan.processes.size());
+    for (TaskId task = 1; task < plan.tasks.size(); ++task) {
+        ++threads[plan.tasks[task].process];
+    }
+    const auto found = std::make_shared<SingleThreaded>(threads.size());
+    std::transform(threads.begin(), threads.end(), found->begin(), [](int count) { return count == 1; });
+    return found;
+}
+
 class Worker {
 public:
     /// `forks`: how many lie between this process and the supervisor's child.
-    Worker(const WorkerSetup& setup, ProcessId process, WorkerState* state, int forks)
+    Worker(const WorkerSetup& setup, ProcessId process, WorkerState* state, int forks,
+           std::shared_ptr<const SingleThreaded> single_threaded)
         : setup_(setup),
           plan_(*setup.plan),
           run_(*setup.run),
           process_(process),
           state_(state),
           forks_(forks),
+          single_threaded_(std::move(single_threaded)),
           decoder_(std::make_unique<BlockDecoder>()) {}
 
     /// A process that the supervisor made: all its first tasks wait for the start.
@@ -73,7 +89,7 @@ public:
     }
 
     /// A process that a spawn op made: the calling thread is its first task.
-    void run_child() {
+    [[noreturn]] void run_child() {
         if (state_ != nullptr) {
             state_->open_inherited(process_);
         }
@@ -99,7 +115,7 @@ private:
             const ProcessId process = worker_.plan_.tasks[peer].process;
             if (process == worker_.process_) {
                 worker_.start_thread(peer, false);
-            } else if (const pid_t pid = worker_.fork_child(process); pid > 0) {
+            } else if (const pid_t pid = worker_.start_child(process); pid > 0) {
                 children_.emplace_back(pid, process);
             }
         }
@@ -134,35 +150,24 @@ private:
         }
     }
 
-    pid_t fork_child(ProcessId process) {
+    pid_t start_child(ProcessId process) {
         std::unique_lock<std::mutex> opening, held;
         if (state_ != nullptr) {
             opening = std::unique_lock(state_->opening);
             held = std::unique_lock(state_->lock);
         }
-        const pid_t parent = getpid();
         run_.process(process).state.store(ProcessState::running);  // before it can end
-        const pid_t pid = fork();
-        if (pid == 0) {
-            if (held.owns_lock()) {
-                held.unlock();
-                opening.unlock();
+        const pid_t parent = getpid();
+        pid_t pid = light_child(process, parent);
+        if (pid < 0) {
+            pid = fork();
+            if (pid == 0) {
+                if (held.owns_lock()) {
+                    held.unlock();
+                    opening.unlock();
+                }
+                run_forked(process, parent);
             }
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            if (getppid() != parent) {
-                _exit(1);
-            }
-            ProcessSlot& slot = run_.process(process);
-            slot.pid.store(getpid());
-            if (state_ != nullptr) {
-                state_->forked();
-            }
-            // Never destroyed, nor is the parent's: its threads do not exist here.
-            if ((forks_ + 1) % kOwnMemoryEvery == 0) {
-                own_memory();
-            }
-            auto* const child = new Worker(setup_, process, state_, forks_ + 1);
-            child->run_child();
         }
         if (pid < 0) {
             fail(std::string("cannot fork: ") + std::strerror(errno) + "; " + raise_task_limits());
@@ -170,6 +175,52 @@ private:
             run_.process(process).pid.store(pid);
         }
         return pid;
+    }
+
+    /// Ends with its parent: first thing in a child process.
+    void begin_child(ProcessId process, pid_t parent) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) {
+            _exit(1);
+        }
+        run_.process(process).pid.store(getpid());
+    }
+
+    [[noreturn]] void run_forked(ProcessId process, pid_t parent) {
+        begin_child(process, parent);
+        if (state_ != nullptr) {
+            state_->forked();
+        }
+        // Never destroyed, nor is the parent's: its threads do not exist here.
+        if ((forks_ + 1) % kOwnMemoryEvery == 0) {
+            own_memory();
+        }
+        auto* const child = new Worker(setup_, process, state_, forks_ + 1, single_threaded_);
+        child->run_child();
+    }
+
+    /// What a child process has in the memory that it shares.
+    struct LightChild {
+        std::unique_ptr<WorkerState> state;
+        std::unique_ptr<Worker> worker;
+    };
+
+    /// A child process that shares this one's memory; negative where it has to be forked. The state's locks are held.
+    pid_t light_child(ProcessId process, pid_t parent) {
+        if (!(*single_threaded_)[process] || plan_.verify != nullptr) {
+            return -1;
+        }
+        std::unique_ptr<WorkerState> state;
+        if (state_ != nullptr && (state = state_->of_child()) == nullptr) {
+            return -1;
+        }
+        const auto child = std::make_shared<LightChild>();
+        child->worker = std::make_unique<Worker>(setup_, process, state.get(), forks_, single_threaded_);
+        child->state = std::move(state);
+        return light_->start([this, process, parent, child] {
+            begin_child(process, parent);
+            child->worker->run_child();
+        });
     }
 
     [[noreturn]] void finish() {
@@ -185,6 +236,7 @@ private:
             }
             next.join();
         }
+        light_.reset();
         if (state_ != nullptr) {
             state_->wait_until_taken();
         }
@@ -282,9 +334,11 @@ private:
     const ProcessId process_;
     WorkerState* state_;
     const int forks_;
+    const std::shared_ptr<const SingleThreaded> single_threaded_;
     std::unique_ptr<BlockDecoder> decoder_;
     std::mutex threads_lock_;
     std::vector<std::thread> threads_;
+    std::optional<LightProcesses> light_{std::in_place};
 };
 
 }  // namespace
@@ -309,7 +363,7 @@ void run_worker(const WorkerSetup& setup, ProcessId process) {
                 state->adopt(handle, fd);
             }
         }
-        worker = new Worker(setup, process, state, 0);
+        worker = new Worker(setup, process, state, 0, find_single_threaded(*setup.plan));
         worker->run_root();
     } catch (const std::exception& error) {
         setup.run->control().fail(error.what());

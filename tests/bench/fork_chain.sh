@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The replay of a chain of forks, each process forking the next and waiting for it: prints how long it takes.
+# The replays of a chain of forks, each process forking the next and waiting for it, and of a process that forks as many
+# one after the other: prints how long they take.
 #   tests/bench/fork_chain.sh [PROCESSES...]         (default: 50 200 400)
 #   tests/bench/fork_chain.sh --strace PROCESSES SECONDS
 #       only the log of such a chain, as strace -f -ttt -T writes it; the last process sleeps so long
@@ -28,6 +29,25 @@ chain() {
         }'
 }
 
+# As a shell starts programs.
+row() {
+    awk -v n="$1" 'function at(us) { return sprintf("17000%05d.%06d", us / 1000000, us % 1000000) }
+        function line(pid, text) { now += 20; printf "%d %s %s\n", 1000 + pid, at(now), text }
+        BEGIN {
+            for (i = 2; i <= n; i++) {
+                line(1, "clone(child_stack=NULL, flags=SIGCHLD) = " 1000 + i " <0.000010>")
+                line(i, "openat(AT_FDCWD, \"/data/in\", O_RDONLY) = 3 <0.000010>")
+                line(i, "pread64(3, \"x\", 4096, " (i % 16) * 4096 ") = 4096 <0.000010>")
+                line(i, "close(3) = 0 <0.000005>")
+                line(i, "exit_group(0) = ?")
+                line(i, "+++ exited with 0 +++")
+                line(1, "wait4(" 1000 + i ", [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = " 1000 + i " <0.000010>")
+            }
+            line(1, "exit_group(0) = ?")
+            line(1, "+++ exited with 0 +++")
+        }'
+}
+
 if [[ ${1-} == --strace ]]; then
     chain "$2" "$3"
     exit
@@ -38,12 +58,14 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 for n in "${@:-50 200 400}"; do
     for processes in $n; do
-        chain "$processes" 0 >"$dir/chain.strace"
-        "$reprise" import -q -f "$dir/chain.strace" -o "$dir/chain.oplog"
-        "$reprise" prepare -q "$dir/chain.oplog" --root "$dir/root-$processes"
-        begin=$(date +%s%N)
-        "$reprise" replay -q "$dir/chain.oplog" --root "$dir/root-$processes" --pace afap >/dev/null
-        end=$(date +%s%N)
-        printf '%4d processes: %d ms\n' "$processes" $(((end - begin) / 1000000))
+        for shape in chain row; do
+            "$shape" "$processes" 0 >"$dir/log.strace"
+            "$reprise" import -q -f "$dir/log.strace" -o "$dir/log.oplog"
+            "$reprise" prepare -q "$dir/log.oplog" --root "$dir/root-$shape-$processes"
+            begin=$(date +%s%N)
+            "$reprise" replay -q "$dir/log.oplog" --root "$dir/root-$shape-$processes" --pace afap >/dev/null
+            end=$(date +%s%N)
+            printf '%4d processes, %-5s: %d ms\n' "$processes" "$shape" $(((end - begin) / 1000000))
+        done
     done
 done

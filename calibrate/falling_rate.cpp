@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#include "calibrate/falling_rate.h"
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "formats/support/quantity.h"
+
+namespace reprise {
+namespace {
+
+/// Rows by size, then depth.
+std::string falling_in(const std::vector<DepthRow>& rows, std::string_view what) {
+    constexpr double kHalf = 0.5;
+    const DepthRow* most = nullptr;
+    for (const DepthRow& row : rows) {
+        if (most == nullptr || most->bytes != row.bytes || row.per_s > most->per_s) {
+            most = &row;
+        } else if (row.per_s < kHalf * most->per_s) {
+            const auto rate = [](const DepthRow& of) { return format_count(static_cast<uint64_t>(of.per_s)); };
+            return rate(*most) + " " + std::string(what) + " of " + format_bytes(static_cast<uint64_t>(row.bytes)) +
+                   " a second with " + std::to_string(most->depth) + " in flight, and " + rate(row) + " with " +
+                   std::to_string(row.depth);
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+std::string falling_rate(const StorageModel& model) {
+    std::string reads = falling_in(model.read_depth, "reads");
+    return reads.empty() ? falling_in(model.write_depth, "writes") : reads;
+}
+
+}  // namespace reprise
