@@ -101,8 +101,9 @@ std::vector<std::string> cache_notes(const CacheReport& report, const MachineFac
         notes.push_back("What of " + counted(report.unseen, "file") +
                         " is in memory is unknown: this user neither owns them nor may write them.");
     }
-    if (should_be_cold && !report.dropped_all && report.files > report.memory_files && report.uncached_names == 0 &&
-        report.bytes / report.files < kSmallFile) {
+    const bool is_cold = 2 * report.before.value_or(0) < report.bytes;
+    if (should_be_cold && is_cold && !report.dropped_all && report.files > report.memory_files &&
+        report.uncached_names == 0 && report.bytes / report.files < kSmallFile) {
         notes.push_back(
             "The files are small, and only their data is cold: names and inodes are in memory (--drop-caches "
             "drops those, too).");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "formats/oplog/op.h"
 
 namespace reprise {
+
+/// The length of computing, by powers of 2: below 64; of what took no time 0.
+inline unsigned length_of(int64_t ns) { return std::bit_width(static_cast<uint64_t>(std::max<int64_t>(ns, 0))); }
 
 /// Decided once per run.
 struct Computing {

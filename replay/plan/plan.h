@@ -73,13 +73,13 @@ struct TaskPlan {
     std::vector<uint64_t> spawns;      // ops of kind spawn that start a task, ascending
     TaskId spawner = 0;                // task whose spawn op starts this one; 0: starts with its process
     uint64_t spawn_op = 0;
-    int64_t spawn_begin = 0;     // ns, recorded begin of that op
-    uint64_t lock_waits = 0;     // in the recording
-    uint64_t guarded_waits = 0;  // those with kWaitHeldInCalls
-    int64_t locked_below = 0;    // ns: computing that is shorter holds the lock of its process; find_locks()
-    bool serves_ring = false;    // a thread of the kernel's, whose work requests bring along here; find_ring_workers()
-    uint32_t guard = 0;          // of Plan::guards, from 1 on; 0: none; find_guards()
-    size_t read_bytes = 0;       // largest destination that an op needs
+    int64_t spawn_begin = 0;      // ns, recorded begin of that op
+    uint64_t lock_waits = 0;      // in the recording
+    uint64_t guarded_waits = 0;   // those with kWaitHeldInCalls
+    uint64_t locked_lengths = 0;  // bit by length_of() its duration: computing that holds the lock of its process
+    bool serves_ring = false;     // a thread of the kernel's, whose work requests bring along here; find_ring_workers()
+    uint32_t guard = 0;           // of Plan::guards, from 1 on; 0: none; find_guards()
+    size_t read_bytes = 0;        // largest destination that an op needs
 };
 
 struct ProcessPlan {
@@ -198,7 +198,7 @@ struct Plan {
         if (const uint32_t lock = mine.guard == 0 ? 0 : guards[mine.guard - 1].of(block, i)) {
             return kOwnLock + lock;
         }
-        const bool computes = block.duration[i] < mine.locked_below &&
+        const bool computes = (mine.locked_lengths >> length_of(block.duration[i]) & 1) != 0 &&
                               Computing::surely(static_cast<OpKind>(block.kind[i]), block.flags[i]);
         return computes ? kOwnLock : 0;
     }

@@ -188,6 +188,7 @@ public:
                                        [&](TaskId task) { return plan_.queues.doubt(task); }};
             const CriticalPath path = critical_path(plan_, run_, last_task_, last_op_, finished);
             result_.fidelity.added_ns = static_cast<double>(path.added_ns);
+            result_.fidelity.path_known = true;
             result_.path = path.times;
             result_.helpers = helper_time_.finish();
             result_.serial_writers = serial_writers_.finish();

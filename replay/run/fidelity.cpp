@@ -49,7 +49,8 @@ void judge(Fidelity& fidelity, const Histogram& lateness, int64_t elapsed_ns, in
                                     " longer than recorded (--pace causal lets the job take as long as it does here).");
     }
     const double error = fidelity.delay_error.sum();
-    if (error > std::max(kLeast, kMostDelayError * std::max(elapsed, fidelity.delays_asked_ns))) {
+    if (!fidelity.path_known &&
+        error > std::max(kLeast, kMostDelayError * std::max(elapsed, fidelity.delays_asked_ns))) {
         fidelity.failures.push_back(who + "sleep overshoot: " + milliseconds(error) + " over " +
                                     seconds(fidelity.delays_asked_ns) + others + ".");
     }

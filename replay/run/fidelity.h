@@ -17,6 +17,7 @@ struct Fidelity {
     double computing_took_ns = 0;        // time that it took
     double after_waits_ns = 0;           // of it: more than recorded, as waits were longer or shorter
     double added_ns = 0;                 // causal: what the replay itself added on the critical path
+    bool path_known = false;             // added_ns says what delays cost, whose sum over tasks says little then
     int64_t recorded_run_queue_ns = -1;  // what recorded tasks waited for processors; -1: unknown
     double other_cpus = -1.0;            // CPUs that other programs used; -1: unknown
     double stolen_cpus = -1.0;           // steal time, in CPUs; -1: unknown

@@ -254,6 +254,22 @@ std::string filled_holes(const ReplayResult& result, double share) {
                 : "were compressed or sparse on the recording's device, and are not here");
 }
 
+/// "16.1 MiB of the 64.3 MiB that are read have no blocks here, and had when recorded (sparse or compressed files)",
+/// where that is more than a share.
+std::string new_holes(const ReplayResult& result, double share) {
+    if (!result.cache || result.cache->bytes == 0) {
+        return {};
+    }
+    const uint64_t then =
+        result.cache->recorded.hole_bytes + std::max(result.recorded_holes, result.cache->recorded.unserved_bytes);
+    const uint64_t holes = result.cache->hole_bytes - std::min(result.cache->hole_bytes, then);
+    if (holes <= kLittleAgain || static_cast<double>(holes) <= share * static_cast<double>(result.cache->bytes)) {
+        return {};
+    }
+    return format_bytes(holes) + " of the " + format_bytes(result.cache->bytes) +
+           " that are read have no blocks here, and had when recorded (sparse or compressed files)";
+}
+
 std::string hidden_pages(const ReplayResult& result, double share) {
     if (!hides_touches(result)) {
         return {};
@@ -467,8 +483,8 @@ Trust trust_in(const ReplayResult& result) {
     }
     for (std::string why :
          {alone_at_work(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, kMostShare),
-          missing_memory(result, kMostShare), filled_holes(result, kMostShare), not_warm(result, kThirdShare),
-          kept_in_memory(result, kThirdShare), left_out_most(result.doubts),
+          missing_memory(result, kMostShare), filled_holes(result, kMostShare), new_holes(result, kMostShare),
+          not_warm(result, kThirdShare), kept_in_memory(result, kThirdShare), left_out_most(result.doubts),
           unreported_requests(result.doubts, kSomeShare),
           result.timed ? hidden_depth(result.doubts, result.elapsed_ns, result.recorded_ns, kMuchLonger) : "",
           programs_among_data(result.doubts, kThirdShare), unseen_touches(result.doubts, kThirdShare),
@@ -505,6 +521,7 @@ Trust trust_in(const ReplayResult& result) {
           cached_names_of(result, kSomeShare),
           missing_memory(result, kSomeShare),
           filled_holes(result, kSomeShare),
+          new_holes(result, kSomeShare),
           not_warm(result, kSomeShare),
           others_on_device(result),
           memory_doubt(result),

@@ -325,7 +325,7 @@ contains half.json '"what_if": "--time-scale 0.5"'
 run 0 "$REPRISE" replay job.oplog --root root --pace timed --time-scale 0.5 --runs 2
 said "what-if: --time-scale 0.5; not the job as recorded"
 run 1 "$REPRISE" replay job.oplog --root empty --read-only --pace timed --time-scale 0.5
-sed -n 3p "$out" | grep -qxF "what-if: --time-scale 0.5 --read-only; not the job as recorded" || { fail "no what-if after the reason"; head -n 4 "$out"; }
+grep -qxF "what-if: --time-scale 0.5 --read-only; not the job as recorded" "$out" || { fail "no what-if after the reason"; head -n 4 "$out"; }
 run 0 "$REPRISE" replay job.oplog --root root --pace afap --read-only -o reads.oplog
 said "what-if: --read-only; not the job as recorded"
 run 0 "$REPRISE" compare job.oplog reads.oplog

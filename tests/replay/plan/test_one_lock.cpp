@@ -17,6 +17,8 @@ using namespace reprise::test;
 
 namespace {
 
+constexpr uint64_t kBelow32Us = 0xffff;  // lengths up to the power of 2 above 20 us
+
 struct Piece {
     TaskId task;
     int64_t begin, duration;
@@ -46,12 +48,12 @@ std::vector<Piece> threads(int count, bool locked, int64_t free_ns = 0, int64_t 
     return pieces;
 }
 
-std::map<TaskId, int64_t> held(const std::vector<Piece>& pieces) {
+std::map<TaskId, uint64_t> held(const std::vector<Piece>& pieces) {
     OneLock lock;
     for (const Piece& piece : pieces) {
         lock.see(piece.task, piece.begin, piece.duration);
     }
-    return lock.held_below();
+    return lock.held();
 }
 
 }  // namespace
@@ -61,8 +63,8 @@ TEST_CASE("one lock: threads that take turns hold it whenever they compute") {
         CAPTURE(count);
         const auto found = held(threads(count, true));
         CHECK(found.size() == static_cast<size_t>(count));
-        for (const auto& [task, below] : found) {
-            CHECK(below == 32'768);  // the power of 2 above 20 us
+        for (const auto& [task, lengths] : found) {
+            CHECK(lengths == kBelow32Us);
         }
     }
 }
@@ -77,9 +79,48 @@ TEST_CASE("one lock: threads that compute at any time share none") {
 TEST_CASE("one lock: long computing that overlaps does not hold it") {
     const auto found = held(threads(3, true, 500'000));
     REQUIRE(found.size() == 3);
-    for (const auto& [task, below] : found) {
-        CHECK(below > 20'000);
-        CHECK(below <= 262'144);
+    for (const auto& [task, lengths] : found) {
+        CHECK((lengths >> length_of(20'000) & 1) == 1);
+        CHECK((lengths >> length_of(500'000) & 1) == 0);
+    }
+}
+
+TEST_CASE("one lock: threads that meet at short computing, and wait for each other's long one") {
+    // Each reads and computes for 3 ms in turn; around the hand-over both compute for a few microseconds.
+    const auto meet = [](bool wait, int64_t numpy_ns, bool both_wait = true, std::set<TaskId> hardly_wait = {}) {
+        OneLock lock(std::move(hardly_wait));
+        int64_t at = 0;
+        for (int turn = 0; turn < 300; ++turn) {
+            const TaskId one = 1 + turn % 2, other = 2 - turn % 2;
+            lock.see(one, at, 9'000);
+            lock.see(other, at + 2'000, 9'000);
+            lock.see(one, at + 12'000, 3'000'000);
+            if (wait && (both_wait || one == 1)) {
+                lock.see_wait(other, at + 14'000, 3'000'000);
+            }
+            at += 3'020'000;
+            if (numpy_ns != 0) {
+                lock.see(one, at, numpy_ns);
+                lock.see(other, at + 1'000, numpy_ns);
+                at += numpy_ns + 2'000;
+            }
+        }
+        return lock.held();
+    };
+    const auto found = meet(true, 0);
+    REQUIRE(found.size() == 2);
+    for (const auto& [task, lengths] : found) {
+        CHECK((lengths >> length_of(3'000'000) & 1) == 1);
+        CHECK((lengths >> length_of(9'000) & 1) == 1);
+        CHECK((lengths >> length_of(6'000'000) & 1) == 0);
+    }
+    CHECK(meet(true, 0, false) == found);  // the other one waits for something else
+    CHECK(meet(true, 0, false, {1}) == found);
+    CHECK(meet(true, 0, false, {2}).empty());  // nobody waits for what that one computes
+    CHECK(meet(false, 0).empty());
+    for (const auto& [task, lengths] : meet(true, 400'000)) {
+        CHECK((lengths >> length_of(3'000'000) & 1) == 1);
+        CHECK((lengths >> length_of(400'000) & 1) == 0);
     }
 }
 
@@ -125,8 +166,8 @@ TEST_CASE("one lock: a plan looks for it where threads of a process waited for l
     SUBCASE("they did") {
         const LogReader log = job.log(true);
         const Plan plan = planned(log);
-        CHECK(plan.tasks[1].locked_below == 32'768);
-        CHECK(plan.tasks[2].locked_below == 32'768);
+        CHECK(plan.tasks[1].locked_lengths == kBelow32Us);
+        CHECK(plan.tasks[2].locked_lengths == kBelow32Us);
         OpBlock block;
         log.decode(plan.tasks[1].blocks.front(), block);
         CHECK(plan.lock_of(1, block, 0) == Plan::kOwnLock);  // computing
@@ -134,11 +175,11 @@ TEST_CASE("one lock: a plan looks for it where threads of a process waited for l
     }
     SUBCASE("nobody waited") {
         const LogReader log = job.log(false);
-        CHECK(planned(log).tasks[1].locked_below == 0);
+        CHECK(planned(log).tasks[1].locked_lengths == 0);
     }
     SUBCASE("two processes") {
         const LogReader log = job.log(true, false);
-        CHECK(planned(log).tasks[1].locked_below == 0);
+        CHECK(planned(log).tasks[1].locked_lengths == 0);
     }
 }
 

@@ -486,10 +486,12 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: threads that sync one file and wa
     SUBCASE("seldom") { syncs = 6; }
     const FileId log = job.file("/data/wal");
     std::vector<TaskId> group;
+    group.reserve(3);
     for (int i = 0; i < threads; ++i) {
         group.push_back(job.task(processes ? job.process() : process));
     }
     std::vector<HandleId> out;
+    out.reserve(group.size());
     for (const TaskId one : group) {
         out.push_back(job.open(one, log, O_WRONLY));
     }
@@ -545,6 +547,21 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: program files among the data") {
                : "4.00 MiB of program files among the data are left out, and take their recorded time: --only all "
                  "keeps them"));
     CHECK(programs_among_data(doubts, 0.37).empty());  // 4 of 11 MiB
+}
+
+TEST_CASE_FIXTURE(Recording, "recorded doubts: bytes of files that are only used past the page cache") {
+    const auto read = [&](std::string_view path, int64_t flags, int64_t bytes) {
+        const HandleId handle = job.open(task, job.file(path), flags);
+        job.pread(task, handle, 0, bytes);
+        job.close(task, handle);
+    };
+    read("/data/direct", O_RDONLY | O_DIRECT, 3 * kMiB);
+    read("/data/cached", O_RDONLY, kMiB);
+    read("/data/both", O_RDONLY | O_DIRECT, 5 * kMiB);
+    read("/data/both", O_RDONLY, 4096);
+    const RecordedDoubts doubts = look();
+    CHECK(doubts.direct_bytes == 3 * kMiB);
+    CHECK(doubts.kept_bytes == 9 * kMiB + 4096);
 }
 
 TEST_CASE_FIXTURE(Recording, "recorded doubts: directories on the way to files") {

@@ -69,6 +69,19 @@ TEST_CASE("fidelity: late, imprecise, or without a processor") {
         judge(fidelity, lateness, 10'000 * kMs, 2);
         CHECK(says(fidelity, "sleep overshoot: 600 ms over 10.00 s"));
     }
+    SUBCASE("imprecise where nobody waited for it, and on the way to the end") {
+        for (int i = 0; i < 100; ++i) {
+            fidelity.delay_error.add(20 * kMs);
+        }
+        fidelity.delays_asked_ns = 10e9;
+        fidelity.path_known = true;
+        fidelity.added_ns = 400e6;
+        judge(fidelity, lateness, 10'000 * kMs, 2);
+        CHECK(fidelity.failures.empty());
+        fidelity.added_ns = 600e6;
+        judge(fidelity, lateness, 10'000 * kMs, 2);
+        CHECK(says(fidelity, "0.60 s of the 10.00 s were added on the critical path"));
+    }
     SUBCASE("without a processor") {
         fidelity.computing_asked_ns = 10e9;
         fidelity.computing_took_ns = 20e9;

@@ -493,6 +493,23 @@ TEST_CASE("trust: what says little about the storage is no measurement") {
               "50.0 MiB of the 200 MiB that are read came from no device in the recording: the files were sparse, "
               "compressed or in memory then, and are not here");
     }
+    SUBCASE("holes that were none when recorded") {
+        constexpr uint64_t kMiB = 1 << 20;
+        result.cache.emplace();
+        result.cache->bytes = 64 * kMiB;
+        result.cache->hole_bytes = 5 * kMiB;
+        CHECK(trust_in(result).level == Trust::Level::good);
+        result.cache->hole_bytes = 16 * kMiB;
+        check(result, "fair",
+              "16.0 MiB of the 64.0 MiB that are read have no blocks here, and had when recorded (sparse or compressed "
+              "files)");
+        result.cache->hole_bytes = 40 * kMiB;
+        CHECK(trust_in(result).level == Trust::Level::poor);
+        result.cache->recorded.hole_bytes = 30 * kMiB;
+        CHECK(trust_in(result).level == Trust::Level::fair);
+        result.recorded_holes = 10 * kMiB;
+        CHECK(trust_in(result).level == Trust::Level::good);
+    }
     SUBCASE("what the recording fetched again") {
         constexpr uint64_t kMiB = 1 << 20;
         result.cache.emplace();

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Threads of Python compute one at a time, also where they meet: short reads, and milliseconds of computing for each.
+# Computing that releases the interpreter lock goes on beside it. Predicted from the recordings alone.
+# SPDX-License-Identifier: MIT
+# plain builds only
+source "$(dirname "$0")/lib.bash"
+cd "$tmp" || exit 1
+"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+(($(nproc) > 1)) || skip "one CPU: threads compute one at a time anyway"
+mkdir d
+for i in $(seq 300); do head -c 20000 /dev/urandom >"d/$i"; done
+
+cat >job.py <<'EOF_PY'
+import glob, hashlib, queue, sys, threading
+
+files = sorted(glob.glob("d/*"))
+blob = bytes(1 << 20)
+
+def parse(data):  # holds the lock
+    total = 0
+    for byte in data:
+        total = (total * 31 + byte) & 0xffffffff
+    return total
+
+def two_threads(work):
+    def run(which):
+        for name in files[which::2]:
+            with open(name, "rb") as file:
+                work(file.read())
+    threads = [threading.Thread(target=run, args=(which,)) for which in range(2)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+
+def through_a_queue():
+    parsed = queue.Queue(8)
+    def read():
+        for name in files:
+            with open(name, "rb") as file:
+                parsed.put(parse(file.read()))
+        parsed.put(None)
+    threading.Thread(target=read).start()
+    while parsed.get() is not None:
+        parse(blob[:15000])
+
+{"parse": lambda: two_threads(parse),
+ "queue": through_a_queue,
+ "hash": lambda: two_threads(lambda data: [hashlib.sha256(blob).digest() for _ in range(4)])}[sys.argv[1]]()
+EOF_PY
+
+for way in parse queue hash; do
+    run 0 "$REPRISE" capture -q -o $way.oplog -- python3 job.py $way
+    "$REPRISE" predict $way.oplog --service recorded --only all --json=$way.json >/dev/null 2>&1
+    share=$(python3 -c 'import json, sys; p = json.load(open(sys.argv[1])); print(round(100 * p["elapsed_s"] / p["computing_s"]))' $way.json)
+    if [[ $way == hash ]]; then
+        ((share <= 85)) || fail "$way: the time is $share % of what both threads compute, and they compute at once"
+    else
+        ((share >= 95)) || fail "$way: the time is $share % of what both threads compute, and they compute one at a time"
+    fi
+done
+finish
