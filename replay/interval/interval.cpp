@@ -37,13 +37,6 @@ double student(size_t count) {
     return at < kFactors.size() ? kFactors[at] : kNormal + 2.4 / static_cast<double>(count - 1);
 }
 
-/// Within a run only what comes and goes quickly is seen: where it is much, it may be anything.
-double device_varies(const ErrorSources& sources) {
-    constexpr double kLeast = 0.001;
-    const double usual = kVaries[static_cast<size_t>(PathPart::device)];
-    return std::clamp(sources.device_deviation.value_or(usual), kLeast, usual);
-}
-
 /// Half width of what one more, and the median of those that were measured, vary by, ns. `guess`: where too few were.
 double measured(const Scatter& of, double elapsed, bool one_more, double guess) {
     constexpr double kMedian = 1.57;  // variance of a median over that of a mean
@@ -79,8 +72,7 @@ std::optional<TimeInterval> interval_of(const ErrorSources& sources) {
     }
     double varies = 0;
     for (size_t part = 0; part < kPathParts; ++part) {
-        const double share = part == static_cast<size_t>(PathPart::device) ? device_varies(sources) : kVaries[part];
-        const double one = kNormal * share * static_cast<double>(sources.path.ns[part]);
+        const double one = kNormal * kVaries[part] * static_cast<double>(sources.path.ns[part]);
         varies += one * one;
     }
     varies = std::sqrt(varies);

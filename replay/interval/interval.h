@@ -29,12 +29,11 @@ struct ErrorSources {
     int64_t elapsed_ns = 0;
     int64_t shown_ns = 0;  // of several runs, whose median is elapsed_ns, the one that is shown; 0: only one
     PathTimes path;
-    double speed_uncertainty = 0;            // share by which the processors' relative speed may be off
-    double added_ns = 0;                     // by the replay on its critical path
-    double taken_share = 0;                  // of the time that compute took, by the host and by other programs
-    int64_t alone_ns = 0;                    // in which only helpers were at work: the job would have ended them
-    double guessed_reads_ns = 0;             // of the device's time, that for reads which the log does not have
-    std::optional<double> device_deviation;  // of the time in the device, as a share, where this run shows it
+    double speed_uncertainty = 0;  // share by which the processors' relative speed may be off
+    double added_ns = 0;           // by the replay on its critical path
+    double taken_share = 0;        // of the time that compute took, by the host and by other programs
+    int64_t alone_ns = 0;          // in which only helpers were at work: the job would have ended them
+    double guessed_reads_ns = 0;   // of the device's time, that for reads which the log does not have
     Scatter recordings, runs;
     bool predicted = false;  // by a storage model
     /// An event loop, free workers or who asks for a lock first decide the order; the recorded one is kept.

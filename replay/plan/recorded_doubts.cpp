@@ -73,7 +73,6 @@ public:
           tables_(plan.log->tables()),
           uses_(tables_.files.size()),
           executed_(tables_.files.size()),
-          cached_(tables_.files.size()),
           requests_(tables_, [this](const DoneRequest& request) {
               add(request.file, request.bytes());
               ++out_.requests;
@@ -149,27 +148,14 @@ private:
             map(block, i);
         } else if (kind == OpKind::touch) {
             faults_ = true;
-            use_cache(mappings_[block.map[i]].file);
             each_touched(block.offset[i], block.size[i], block.list_of(i), [&](int64_t, int64_t bytes) {
                 sum(mappings_[block.map[i]].touched.bytes, static_cast<uint64_t>(bytes));
             });
             add_time(mappings_[block.map[i]].touched, block.duration[i]);
         } else if ((row.is(Trait::reads) || row.is(Trait::writes)) && block.result[i] > 0) {
             add(tables_.file_of(block.row(i)), static_cast<uint64_t>(block.result[i]));
-            notice_cache(block, i);
         } else if (row.is(Trait::async)) {
             requests_.add(block.task, block.row(i));
-            notice_cache(block, i);
-        }
-    }
-    void notice_cache(const OpBlock& block, size_t i) {
-        if (block.handle[i] != 0 && !plan_.is_direct(block.handle[i])) {
-            use_cache(tables_.file_of(block.row(i)));
-        }
-    }
-    void use_cache(FileId file) {
-        if (file < cached_.size()) {
-            cached_[file] = true;
         }
     }
     /// Refused, slept, asked again: what that takes depends on how long others hold the lock.
@@ -419,7 +405,6 @@ private:
         for (FileId file = 1; file < uses_.size(); ++file) {
             if (plan_.keeps_file(file)) {
                 sum(out_.kept_bytes, uses_[file].bytes);
-                sum(out_.direct_bytes, cached_[file] ? 0 : uses_[file].bytes);
                 add_time(out_.kept_ns, uses_[file].ns);
                 if (const auto mapped = mapped_.find(file); mapped != mapped_.end() && !faults_ && !executed_[file]) {
                     sum(out_.unseen_mapped_bytes, mapped->second);
@@ -442,7 +427,6 @@ private:
     RecordedDoubts out_;
     std::vector<FileUse> uses_;   // by FileId
     std::vector<bool> executed_;  // by FileId: run, or mapped to be run
-    std::vector<bool> cached_;    // by FileId: something of it went through the page cache
     RequestMatcher requests_;
     std::unordered_map<uint32_t, Mapping> mappings_;
     std::unordered_map<FileId, uint64_t> mapped_;  // most bytes of each at once

@@ -28,8 +28,6 @@ struct RecordedDoubts {
     /// Bytes that the job read, wrote or touched in mapped files: those that the filter keeps, and those that it leaves
     /// out as a program's or the system's although they are data (is_part_of_program()).
     uint64_t kept_bytes = 0, left_out_bytes = 0;
-    /// Of those that are kept, in files that were only read and written past the page cache (O_DIRECT).
-    uint64_t direct_bytes = 0;
     /// Of programs' files that are left out, those that lie among the data: a project with its modules. Bytes.
     uint64_t beside_bytes = 0;
     /// Of files that are left out as a program's, which nothing ran: those that only their size makes ones, and all;

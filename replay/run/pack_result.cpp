@@ -77,17 +77,17 @@ void fields(Archive& archive, AwaitedName& of) {
 }
 template <class Archive>
 void fields(Archive& archive, RecordedDoubts& of) {
-    auto& [polled_requests, requests, unreported_requests, at_once_requests, kept_bytes, left_out_bytes, direct_bytes,
-           beside_bytes, small, programs, kept_ns, kept_ops, left_out_ops, names_ns, span_ns, program_bytes, program_ns,
+    auto& [polled_requests, requests, unreported_requests, at_once_requests, kept_bytes, left_out_bytes, beside_bytes,
+           small, programs, kept_ns, kept_ops, left_out_ops, names_ns, span_ns, program_bytes, program_ns,
            refetched_bytes, unseen_mapped_bytes, scaled_missed, lock_polls, awaited, syncs_for_others, asked_syncs,
            sync_threads, thread_syncs, logger, logger_syncs, kept_directories, deep_file, flags_assumed, mpi_processes,
            unclear_locks, held_locks_ns, part, untimed_calls, unseen_children, calls_filtered, run_pace,
            run_without_storage, traced_ns, file_systems] = of;
-    archive(polled_requests, requests, unreported_requests, at_once_requests, kept_bytes, left_out_bytes, direct_bytes,
-            beside_bytes, small, programs, kept_ns, kept_ops, left_out_ops, names_ns, span_ns, program_bytes,
-            program_ns, refetched_bytes, unseen_mapped_bytes, scaled_missed, lock_polls, awaited, syncs_for_others,
-            asked_syncs, sync_threads, thread_syncs, logger, logger_syncs, kept_directories, deep_file, flags_assumed,
-            mpi_processes, unclear_locks, held_locks_ns, part, untimed_calls, unseen_children, calls_filtered, run_pace,
+    archive(polled_requests, requests, unreported_requests, at_once_requests, kept_bytes, left_out_bytes, beside_bytes,
+            small, programs, kept_ns, kept_ops, left_out_ops, names_ns, span_ns, program_bytes, program_ns,
+            refetched_bytes, unseen_mapped_bytes, scaled_missed, lock_polls, awaited, syncs_for_others, asked_syncs,
+            sync_threads, thread_syncs, logger, logger_syncs, kept_directories, deep_file, flags_assumed, mpi_processes,
+            unclear_locks, held_locks_ns, part, untimed_calls, unseen_children, calls_filtered, run_pace,
             run_without_storage, traced_ns, file_systems);
 }
 template <class Archive>
@@ -144,9 +144,8 @@ void fields(Archive& archive, Scatter& of) {
 }
 template <class Archive>
 void fields(Archive& archive, ErrorSources& of) {
-    auto& [elapsed, shown, path, speed, added, taken, alone, guessed, device, recordings, runs, predicted, order_open] =
-        of;
-    archive(elapsed, shown, path, speed, added, taken, alone, guessed, device, recordings, runs, predicted, order_open);
+    auto& [elapsed, shown, path, speed, added, taken, alone, guessed, recordings, runs, predicted, order_open] = of;
+    archive(elapsed, shown, path, speed, added, taken, alone, guessed, recordings, runs, predicted, order_open);
 }
 template <class Archive>
 void fields(Archive& archive, DeviceCounter& of) {
@@ -292,9 +291,9 @@ void fields(Archive& archive, ReplayResult& of) {
            errors_from, async_depth, requests_at_once, unseen_writes, pinned_tasks, pinned_cpus, compute_peak, edges,
            edge_waits, rank_wait_ns, rank_waits, rank_waiter, rank_holds, edges_by_kind, repeated_sleep_ns,
            unexplained_wait_share, harness_ns_per_op, device_read_bytes, device_write_bytes, dirtied_bytes,
-           device_counter, device_deviation, tasks, processes, accelerators, counters, access, access_counts,
-           reads_direct, verified, queues, helpers, serial_writers, slept_through, name_walk_ns, machine, cache, epochs,
-           memory, io_limits, lost_io_limits, output, output_lost, plan_ns, collect_ns, peer] = of;
+           device_counter, tasks, processes, accelerators, counters, access, access_counts, reads_direct, verified,
+           queues, helpers, serial_writers, slept_through, name_walk_ns, machine, cache, epochs, memory, io_limits,
+           lost_io_limits, output, output_lost, plan_ns, collect_ns, peer] = of;
     archive(ended, not_same_job, notes, what_if, computed, content_compresses, ops, bytes_read, bytes_written,
             elapsed_ns, start_unix_ns, recorded_ns, errors, mismatches, no_space, refused, recorded_bytes,
             missing_bytes, doubts, around, recorded_holes, one_place, recorded_memory, free_memory, recorded_name_waits,
@@ -303,9 +302,9 @@ void fields(Archive& archive, ReplayResult& of) {
             no_interval, errors_from, async_depth, requests_at_once, unseen_writes, pinned_tasks, pinned_cpus,
             compute_peak, edges, edge_waits, rank_wait_ns, rank_waits, rank_waiter, rank_holds, edges_by_kind,
             repeated_sleep_ns, unexplained_wait_share, harness_ns_per_op, device_read_bytes, device_write_bytes,
-            dirtied_bytes, device_counter, device_deviation, tasks, processes, accelerators, counters, access,
-            access_counts, reads_direct, verified, queues, helpers, serial_writers, slept_through, name_walk_ns,
-            machine, cache, epochs, memory, io_limits, lost_io_limits, output, output_lost, plan_ns, collect_ns, peer);
+            dirtied_bytes, device_counter, tasks, processes, accelerators, counters, access, access_counts,
+            reads_direct, verified, queues, helpers, serial_writers, slept_through, name_walk_ns, machine, cache,
+            epochs, memory, io_limits, lost_io_limits, output, output_lost, plan_ns, collect_ns, peer);
 }
 
 void pack(const ReplayResult& result, Bytes& out) {

@@ -32,7 +32,6 @@
 #include "replay/prepare/prepare.h"
 #include "replay/prepare/root_marker.h"
 #include "replay/run/collect.h"
-#include "replay/run/device_rate.h"
 #include "replay/run/free_memory.h"
 #include "replay/run/limit_run.h"
 #include "replay/run/memory_files.h"
@@ -261,14 +260,6 @@ MappedAround mapped_around(const ReplayOptions& options, const ReplayResult& res
     return out;
 }
 
-/// Whether the device served the job's requests one by one: no read-ahead and no write-back by the kernel, which take
-/// another course in each run.
-bool past_page_cache(const ReplayResult& result) {
-    constexpr double kNearlyAll = 0.95;
-    const auto kept = static_cast<double>(result.doubts.kept_bytes);
-    return kept > 0 && static_cast<double>(result.doubts.direct_bytes) >= kNearlyAll * kept;
-}
-
 void find_interval(const ReplayOptions& options, ReplayResult& result) {
     if (options.pace != Pace::causal || !uses_root(options.engine)) {
         return;
@@ -293,9 +284,6 @@ void find_interval(const ReplayOptions& options, ReplayResult& result) {
         alone_ns(result.helpers, result.path.of(PathPart::asleep)) +
         kept_by_limit(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, result.recorded_ns);
     from.recordings = options.recordings;
-    if (past_page_cache(result)) {
-        from.device_deviation = result.device_deviation;
-    }
     from.order_open = !result.queues.event_loops.empty() || !result.queues.shared.empty() ||
                       !lock_polls(result.doubts).empty() || !batched_syncs(result.doubts).empty();
     result.interval = interval_of(from);
@@ -458,8 +446,6 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     EpochWatch epochs(plan, options.epochs, uses_root ? options.root : std::filesystem::path{},
                       limited ? &limited->group() : nullptr, cache.get());
     setup.epochs = &epochs;
-    DeviceRate rate(device_before ? options.root : std::filesystem::path{});
-    setup.rate = &rate;
     SharedTimeline clock;
     clock.add(first_point);
     const std::unique_ptr<LiveRun> live = follow_live(setup, options, limited.get(), cache.get(), clock);
@@ -469,8 +455,6 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     watch_end_signals();  // the supervisor had them
     const int64_t end_ns = monotonic_ns();
     epochs.tick(run, end_ns);
-    rate.look(end_ns);
-    result.device_deviation = rate.deviation(run.control().start_ns, end_ns);
     if (live) {
         live->finish();
     }

@@ -181,7 +181,6 @@ struct ReplayResult {
     std::optional<uint64_t> device_read_bytes, device_write_bytes;
     std::optional<uint64_t> dirtied_bytes;        // what the run's processes made dirty or wrote past the cache
     std::optional<DeviceCounter> device_counter;  // of the whole device during the run, other programs included
-    std::optional<double> device_deviation;       // of the device's mean rate, as a share: DeviceRate::deviation()
     uint64_t tasks = 0, processes = 0;
     uint64_t accelerators = 0;
     std::vector<Counter> counters;           // of the plan and of the recording

@@ -24,7 +24,6 @@
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
 #include "replay/limit/limited_run.h"
-#include "replay/run/device_rate.h"
 #include "replay/run/epoch_proof.h"
 #include "replay/run/live.h"
 #include "replay/run/machine.h"
@@ -372,9 +371,6 @@ private:
         }
         if (setup_.epochs != nullptr) {
             setup_.epochs->tick(run_, now);
-        }
-        if (setup_.rate != nullptr) {
-            setup_.rate->look(now);
         }
         look_at_peers(done);
         const bool gave_up =

@@ -13,7 +13,6 @@
 
 namespace reprise {
 
-class DeviceRate;
 class EpochWatch;
 class LimitedRun;
 class LiveRun;
@@ -31,7 +30,6 @@ struct WorkerSetup {
     Speeds speeds;
     int root = -1;  // descriptor of the root; -1 for an engine that does not use it
     bool read_only = false;
-    DeviceRate* rate = nullptr;                         // none: nobody watches
     EpochWatch* epochs = nullptr;                       // none: nobody watches
     LimitedRun* limited = nullptr;                      // workers run in its group; none: where this process is
     LiveRun* live = nullptr;                            // none: nobody looks

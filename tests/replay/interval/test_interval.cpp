@@ -81,21 +81,6 @@ TEST_CASE("interval: each source widens it, some downwards only") {
     CHECK(up(predicted) > up(storage));
 }
 
-TEST_CASE("interval: a device that served evenly varies less, one that did not as any does") {
-    ErrorSources from = all_in(PathPart::device);
-    const double usual = down(from);
-    from.device_deviation = 0.004;
-    CHECK(std::abs(down(from) - 0.4 * usual) < 0.002);
-    from.device_deviation = 0.0;  // no run is like the one before to the last request
-    CHECK(std::abs(down(from) - 0.1 * usual) < 0.002);
-    from.device_deviation = 0.2;
-    CHECK(down(from) == usual);
-    ErrorSources computes = all_in(PathPart::compute);
-    const double before = down(computes);
-    computes.device_deviation = 0.0;
-    CHECK(down(computes) == before);
-}
-
 TEST_CASE("interval: independent sources add in quadrature") {
     ErrorSources from = all_in(PathPart::asleep);
     from.added_ns = 3e9;

@@ -549,21 +549,6 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: program files among the data") {
     CHECK(programs_among_data(doubts, 0.37).empty());  // 4 of 11 MiB
 }
 
-TEST_CASE_FIXTURE(Recording, "recorded doubts: bytes of files that are only used past the page cache") {
-    const auto read = [&](std::string_view path, int64_t flags, int64_t bytes) {
-        const HandleId handle = job.open(task, job.file(path), flags);
-        job.pread(task, handle, 0, bytes);
-        job.close(task, handle);
-    };
-    read("/data/direct", O_RDONLY | O_DIRECT, 3 * kMiB);
-    read("/data/cached", O_RDONLY, kMiB);
-    read("/data/both", O_RDONLY | O_DIRECT, 5 * kMiB);
-    read("/data/both", O_RDONLY, 4096);
-    const RecordedDoubts doubts = look();
-    CHECK(doubts.direct_bytes == 3 * kMiB);
-    CHECK(doubts.kept_bytes == 9 * kMiB + 4096);
-}
-
 TEST_CASE_FIXTURE(Recording, "recorded doubts: directories on the way to files") {
     const TaskId other = job.lone_task();
     const FileId file = job.file("/data/a/b/f");
