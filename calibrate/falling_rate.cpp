@@ -2,7 +2,6 @@
 #include "calibrate/falling_rate.h"
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "formats/support/quantity.h"
@@ -11,7 +10,7 @@ namespace reprise {
 namespace {
 
 /// Rows by size, then depth.
-std::string falling_in(const std::vector<DepthRow>& rows, std::string_view what) {
+std::string falling_in(const std::vector<DepthRow>& rows) {
     constexpr double kHalf = 0.5;
     const DepthRow* most = nullptr;
     for (const DepthRow& row : rows) {
@@ -19,9 +18,8 @@ std::string falling_in(const std::vector<DepthRow>& rows, std::string_view what)
             most = &row;
         } else if (row.per_s < kHalf * most->per_s) {
             const auto rate = [](const DepthRow& of) { return format_count(static_cast<uint64_t>(of.per_s)); };
-            return rate(*most) + " " + std::string(what) + " of " + format_bytes(static_cast<uint64_t>(row.bytes)) +
-                   " a second with " + std::to_string(most->depth) + " in flight, and " + rate(row) + " with " +
-                   std::to_string(row.depth);
+            return rate(*most) + " reads of " + format_bytes(static_cast<uint64_t>(row.bytes)) + " a second with " +
+                   std::to_string(most->depth) + " in flight, and " + rate(row) + " with " + std::to_string(row.depth);
         }
     }
     return {};
@@ -29,9 +27,6 @@ std::string falling_in(const std::vector<DepthRow>& rows, std::string_view what)
 
 }  // namespace
 
-std::string falling_rate(const StorageModel& model) {
-    std::string reads = falling_in(model.read_depth, "reads");
-    return reads.empty() ? falling_in(model.write_depth, "writes") : reads;
-}
+std::string falling_rate(const StorageModel& model) { return falling_in(model.read_depth); }
 
 }  // namespace reprise
