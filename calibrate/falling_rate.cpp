@@ -2,18 +2,14 @@
 #include "calibrate/falling_rate.h"
 
 #include <cstdint>
-#include <vector>
 
 #include "formats/support/quantity.h"
 
 namespace reprise {
-namespace {
-
-/// Rows by size, then depth.
-std::string falling_in(const std::vector<DepthRow>& rows) {
+std::string falling_rate(const StorageModel& model) {
     constexpr double kHalf = 0.5;
     const DepthRow* most = nullptr;
-    for (const DepthRow& row : rows) {
+    for (const DepthRow& row : model.read_depth) {  // by size, then depth
         if (most == nullptr || most->bytes != row.bytes || row.per_s > most->per_s) {
             most = &row;
         } else if (row.per_s < kHalf * most->per_s) {
@@ -24,9 +20,5 @@ std::string falling_in(const std::vector<DepthRow>& rows) {
     }
     return {};
 }
-
-}  // namespace
-
-std::string falling_rate(const StorageModel& model) { return falling_in(model.read_depth); }
 
 }  // namespace reprise

@@ -24,6 +24,8 @@ constexpr double kLeastOfLength = 5, kLeastOfTask = 20;
 constexpr size_t kTelling = 17;
 /// Computing that others waited for: so often, and as a share.
 constexpr double kLeastWaited = 8, kWaitedShare = 0.2;
+/// Thousands may wait at once: a few tell as much.
+constexpr size_t kMostWaiting = 64;
 
 /// The bits of lengths up to that one.
 constexpr uint64_t up_to(size_t length) { return (uint64_t{2} << length) - 1; }
@@ -58,7 +60,9 @@ void OneLock::see_wait(TaskId task, int64_t begin, int64_t duration) {
     for (Running& other : running_) {
         other.waited_for = std::max(other.waited_for, std::min(other.end, end) - begin);
     }
-    waiting_.push_back({task, begin, end});
+    if (waiting_.size() < kMostWaiting) {
+        waiting_.push_back({task, begin, end});
+    }
 }
 
 void OneLock::see(TaskId task, int64_t begin, int64_t duration) {
@@ -69,8 +73,10 @@ void OneLock::see(TaskId task, int64_t begin, int64_t duration) {
     first_ = tasks_.empty() ? begin : std::min(first_, begin);
     last_ = tasks_.empty() ? end : std::max(last_, end);
     Length& own = tasks_[task][length_of(duration)];
-    ++own.count;
-    own.busy_ns += static_cast<double>(duration);
+    for (Length* const length : {&own, &all_[length_of(duration)]}) {
+        ++length->count;
+        length->busy_ns += static_cast<double>(duration);
+    }
     end_before(task, begin);
     for (const Running& other : running_) {
         if (std::min(other.end, end) - begin > kHandOver) {
@@ -88,15 +94,14 @@ void OneLock::see(TaskId task, int64_t begin, int64_t duration) {
 
 /// Overlaps with what is shorter, of other tasks, if all of it came at any time.
 double OneLock::expected(TaskId task, size_t length) const {
-    const Length& own = tasks_.at(task)[length];
+    const Lengths& mine = tasks_.at(task);
+    const Length& own = mine[length];
     double overlaps = 0;
-    for (const auto& [other, lengths] : tasks_) {
-        for (size_t shorter = kShortest; other != task && shorter <= length; ++shorter) {
-            const Length& of = lengths[shorter];
-            const double half = shorter == length ? 0.5 : 1.0;
-            overlaps +=
-                half * (own.busy_ns * static_cast<double>(of.count) + static_cast<double>(own.count) * of.busy_ns);
-        }
+    for (size_t shorter = kShortest; shorter <= length; ++shorter) {
+        const double half = shorter == length ? 0.5 : 1.0;
+        const auto count = static_cast<double>(all_[shorter].count - mine[shorter].count);
+        const double busy_ns = all_[shorter].busy_ns - mine[shorter].busy_ns;
+        overlaps += half * (own.busy_ns * count + static_cast<double>(own.count) * busy_ns);
     }
     return last_ > first_ ? overlaps / static_cast<double>(last_ - first_) : 0.0;
 }

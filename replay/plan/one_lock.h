@@ -57,6 +57,7 @@ private:
 
     std::set<TaskId> hardly_wait_;
     std::map<TaskId, Lengths> tasks_;
+    Lengths all_;  // of all tasks, how many and how long
     std::vector<Running> running_, waiting_;
     int64_t first_ = 0, last_ = 0;
 };
