@@ -228,7 +228,8 @@ int prepare_as(const po::variables_map& values, Hosts* hosts) {
         return 0;
     }
     if (preparation.nothing_to_do() && hosts == nullptr) {
-        finish({.state = "nothing to do, everything is in place"}, state);
+        const bool whole = preparation.survey().lost.count == 0;
+        finish({.state = whole ? "nothing to do, everything is in place" : "nothing was changed"}, state);
         return 0;
     }
 

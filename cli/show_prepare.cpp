@@ -20,6 +20,12 @@ void print_doubts(const Preparation& preparation) {
                       << counter.meaning << '\n';
         }
     }
+    const Examples& lost = preparation.survey().lost;
+    if (lost.count > 0) {
+        std::cout << "  warning: " << counted(lost.count, "file")
+                  << " with holes where prepare writes data: " << lost.paths.front() << (lost.count > 1 ? ", ..." : "")
+                  << (preparation.options().reset ? "; written again" : "; --reset writes them again") << '\n';
+    }
 }
 
 void print_plan(const Preparation& preparation) {
@@ -108,6 +114,7 @@ Json plan_json(const Preparation& preparation) {
             {"bytes", survey.bytes},
             {"bytes_laid_out", survey.bytes_laid_out},
             {"keep", count_of(survey, Action::keep)},
+            {"lost_data", survey.lost.count},
             {"make", count_of(survey, Action::make)},
             {"remake", count_of(survey, Action::remake)},
             {"refill", count_of(survey, Action::refill)},

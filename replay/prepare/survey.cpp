@@ -19,6 +19,7 @@
 #include "formats/support/limits.h"
 #include "formats/support/unique_fd.h"
 #include "replay/content/content.h"
+#include "replay/prepare/lost_data.h"
 #include "replay/prepare/moved_directories.h"
 #include "replay/prepare/parallel.h"
 
@@ -76,7 +77,7 @@ struct Tally {
         uint64_t bytes = 0, inodes = 0, bytes_back = 0, inodes_back = 0;
     };
     std::vector<Need> needs;  // by device
-    Examples in_the_way, differing;
+    Examples in_the_way, differing, lost;
 };
 
 class Surveyor {
@@ -288,6 +289,10 @@ private:
         if (action == Action::keep && options_.licence != Licence::strange && lacks_attributes(index)) {
             action = Action::refill;
         }
+        if ((action == Action::keep || action == Action::refill) && lost_data(index, *status, directory)) {
+            tally.lost.add(entry.path, "has holes");
+            action = options_.licence == Licence::reset ? Action::remake : action;
+        }
         out_.actions[index] = action;
         ++tally.count[static_cast<size_t>(action)];
         const bool further_name = layout_.hard_links.contains(index);
@@ -407,6 +412,14 @@ private:
         return fd.valid() && !has_attributes(fd.get(), had->second);
     }
 
+    /// A root that is not marked may hold files of somebody's own, sparse as they are; a replay's trust says so.
+    bool lost_data(uint32_t index, const struct stat& status, int directory) const {
+        const LayoutEntry& entry = layout_.entries[index];
+        return entry.type == FileType::regular && options_.licence != Licence::strange &&
+               options_.content != Content::sparse &&
+               has_lost_data(layout_, index, status, directory, entry.name().data());
+    }
+
     /// Empty: what is there is what should be.
     static std::string difference_of(const LayoutEntry& entry, const struct stat& status, int directory) {
         if ((status.st_mode & S_IFMT) != format_of(entry.type)) {
@@ -453,6 +466,7 @@ private:
         }
         out_.in_the_way.merge(tally.in_the_way);
         out_.differing.merge(tally.differing);
+        out_.lost.merge(tally.lost);
     }
 
     const Layout& layout_;

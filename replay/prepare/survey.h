@@ -74,6 +74,7 @@ struct Survey {
     std::vector<DirectoryRename> renames_back;  ///< directories that must get their old name back: from `from` to `to`
     Examples in_the_way;                        ///< there already, and a replay would alter it or trip over it
     Examples differing;                         ///< there with another size, type or target
+    Examples lost;                              ///< there, of their size, with holes where there should be data
 
     bool nothing_to_do() const {
         return count[size_t(Action::make)] + count[size_t(Action::remake)] + count[size_t(Action::refill)] +

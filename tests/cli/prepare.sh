@@ -62,6 +62,19 @@ run 0 "$REPRISE" prepare "$log" --root "$root" --json
 contains "$out" '"state": "nothing to do, everything is in place"'
 contains "$out" '"fits": true'
 
+# A file of its size whose data is gone, as a copy without data leaves it: named, and written again.
+truncate -s 0 "$root/data/train/a.bin"
+truncate -s 3000000 "$root/data/train/a.bin"
+run 0 "$REPRISE" prepare "$log" --root "$root"
+contains "$out" "warning: 1 file with holes where prepare writes data: data/train/a.bin"
+contains "$out" "--reset writes them again"
+contains "$out" "nothing was changed"
+run 0 "$REPRISE" prepare "$log" --root "$root" --json
+contains "$out" '"lost_data": 1'
+run 0 "$REPRISE" prepare "$log" --root "$root" --reset
+contains "$out" "done: "
+tree "$root" | diff "$tmp/fresh" - >"$tmp/diff" || fail "lost data is not written again: $(head -n 3 "$tmp/diff")"
+
 # A replay's changes, put back.
 printf 'x%.0s' {1..100} >>"$root/run1/journal.txt"
 head -c 4096 /dev/zero >"$root/run1/model.pt"

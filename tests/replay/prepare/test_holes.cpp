@@ -104,6 +104,45 @@ TEST_CASE("holes are laid out as holes, and a reset makes them again") {
     check_holes(d);
 }
 
+TEST_CASE("files that lost their data are named, and a reset writes them again") {
+    const TempDir dir;
+    if (!keeps_holes(dir / "")) {
+        MESSAGE("SKIPPED: no holes in this file system");
+        return;
+    }
+    const LogReader log = holes_log(dir / "a.oplog");
+    const fs::path root = dir / "root", d = root / "d";
+    const auto lost = [&](bool reset) { return Preparation(log, {.root = root, .reset = reset}).survey().lost.count; };
+    REQUIRE(prepare(log, {.root = root}));
+    const auto before = picture(root);
+    CHECK(lost(false) == 0);
+    CHECK(lost(true) == 0);
+    fs::resize_file(d / "small", 0);
+    fs::resize_file(d / "small", 65'536);
+    {
+        const int fd = ::open((d / "large").c_str(), O_RDWR);
+        punch_hole(fd, 141 * kMiB, 142 * kMiB);
+        ::close(fd);
+    }
+    {
+        // What a replay writes anyway, a reset writes anyway.
+        const int fd = ::open((d / "written").c_str(), O_RDWR);
+        punch_hole(fd, 2 * kMiB, 2 * kMiB + 64 * 1024);
+        ::close(fd);
+    }
+    CHECK(lost(false) == 2);
+    CHECK(Preparation(log, {.root = root}).survey().nothing_to_do());
+    REQUIRE(prepare(log, {.root = root, .reset = true}));
+    CHECK(lost(false) == 0);
+    CHECK(picture(root) == before);
+    check_holes(d);
+
+    // Files without data were asked for.
+    const fs::path sparse = dir / "sparse";
+    REQUIRE(prepare(log, {.root = sparse, .content = Content::sparse}));
+    CHECK(Preparation(log, {.root = sparse}).survey().lost.count == 0);
+}
+
 TEST_CASE("what the job punched, cut off or shifted was data before it") {
     const TempDir dir;
     LogBuilder log(dir / "a.oplog");
