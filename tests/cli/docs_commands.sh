@@ -186,7 +186,7 @@ else
     run 0 "$REPRISE" import -q job.strace -o job.oplog
 fi
 run 0 "$REPRISE" calibrate -q -o host.json
-run 0 "$REPRISE" calibrate -q --storage "$tmp/log" -o model.json
+storage_model model.json
 mkdir /mnt/new
 "$REPRISE" prepare -q job.oplog --root /mnt/new >/dev/null 2>&1
 "$REPRISE" replay -q job.oplog --root /mnt/new -o run.oplog >/dev/null 2>&1

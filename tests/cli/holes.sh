@@ -60,13 +60,10 @@ os.posix_fadvise(os.open("d/later", os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)'
     run 0 "$REPRISE" replay later.oplog --root later --only "$tmp/d" --pace afap
     contains "$out" "the recording fetched 1.00 MiB of 1.00 MiB"
 done
-run 0 "$REPRISE" calibrate --storage later -o later.json
-run 0 "$REPRISE" predict later.oplog --storage later.json --only "$tmp/d" --json
+storage_model model.json
+run 0 "$REPRISE" predict later.oplog --storage model.json --only "$tmp/d" --json
 device=$(sed -n 's/.*"storage_bytes": \([0-9]*\).*/\1/p' "$out")
 [[ -n $device && $device -lt $((2 << 20)) ]] || fail "the prediction reads $device bytes of a file with 1 MiB of data"
-
-# A model of another device reads as little.
-run 0 "$REPRISE" calibrate --storage root -o model.json
 run 0 "$REPRISE" predict job.oplog --storage model.json --only dataset --json
 device=$(sed -n 's/.*"storage_bytes": \([0-9]*\).*/\1/p' "$out")
 [[ -n $device && $device -lt $((17 << 20)) ]] || fail "the prediction reads $device bytes"

@@ -24,7 +24,8 @@ silent prepare -q job.oplog --root root --reset
 silent anonymize -q a.oplog -o b.oplog
 silent export -q a.oplog --to perfetto -o a.json
 silent dump -q a.oplog -o a.txt
-run 0 "$REPRISE" calibrate -q --storage "$tmp" -o model.json
+storage_model model.json
+run 0 "$REPRISE" calibrate -q -o host.json
 empty "$out"
 equal "$(grep -v 'others used' "$err")" ""  # a warning, where other tests run
 # What was lost is said, what is only worth knowing is not.

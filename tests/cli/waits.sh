@@ -6,7 +6,7 @@ source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
 "$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
 waits=$REPRISE_BUILD_DIR/programs/waits
-run 0 "$REPRISE" calibrate -q --storage "$tmp" -o model.json
+storage_model model.json
 
 # Way, op of the waiting task, class of the wait, edge, op of the child that it comes from (of calls without an op, such
 # as kill, the one before: any).
