@@ -154,7 +154,11 @@ void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, co
     }
     out << (p.computed ? ", in the generated log " : ", recorded ") << format_duration(p.recorded_ns) << ", for "
         << counted(p.ops, "op") << ", " << format_bytes(p.bytes_read) << " read, " << format_bytes(p.bytes_written)
-        << " written; simulated in " << format_duration(std::llround(took * 1e9)) << "\n";
+        << " written";
+    if (p.touched_pages != 0) {
+        out << ", " << format_bytes(p.touched_pages * static_cast<uint64_t>(kPageBytes)) << " touched";
+    }
+    out << "; simulated in " << format_duration(std::llround(took * 1e9)) << "\n";
     if (const std::string poor = poor_reason(p, model); !poor.empty()) {
         out << "trust POOR: " << poor << "\n";
     } else if (const std::string fair = fair_reason(p, model); !fair.empty()) {
