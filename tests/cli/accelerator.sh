@@ -23,7 +23,7 @@ for bad in "--gpus 0" "--gpus two" "--gpu-model 1s" "--pace causal --gpu-model g
 done
 run 2 "$REPRISE" prepare "$golden" --root "$tmp/x" --gpus 0
 command -v python3 >/dev/null || skip "no python3"
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 
 head -c 65536 /dev/zero >data
 cat >job.py <<'END'

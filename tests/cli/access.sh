@@ -95,7 +95,7 @@ run 2 "$REPRISE" predict reads.oplog --storage model.json --mmap-as-read
 contains "$err" "touches no mapped data file"
 
 # A model file that was mapped, as recorded here.
-if "$REPRISE" capture --check >/dev/null 2>&1; then
+if can_record; then
     load=$REPRISE_SOURCE_DIR/tests/bench/mmap_load/load.py
     python3 "$load" make model.safetensors --bytes 8000000
     python3 -c 'import os, sys; os.posix_fadvise(os.open(sys.argv[1], os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)' model.safetensors

@@ -40,7 +40,7 @@ small() {
     } >"$name.log"
     run 0 "$REPRISE" import -q "$name.log" -o "$name.oplog"
 }
-if "$REPRISE" capture --check >/dev/null 2>&1; then
+if can_record; then
     mkdir -p p/dist-packages
     for i in $(seq 300); do head -c 8000 /dev/urandom >"p/dist-packages/s$i.dat"; done
     run 0 "$REPRISE" capture -q -o small.oplog -- sh -c 'cat p/dist-packages/* >/dev/null'

@@ -167,7 +167,7 @@ if [[ $EUID == 0 ]] && truncate -s 64M image && mkfs.ext4 -q -F -O ^has_journal 
     done
 
     # What a recording found in memory: all of a, nothing of b and c.
-    if "$REPRISE" capture --check >/dev/null 2>&1; then
+    if can_record; then
         job() { run 0 "$REPRISE" capture -o "$@" -- sh -c 'cat mnt/job/a mnt/job/b mnt/job/c >/dev/null'; }
         mkdir mnt/job
         for file in a b c; do head -c $size /dev/urandom >mnt/job/$file; done

@@ -11,7 +11,7 @@ programs=$REPRISE_BUILD_DIR/programs
 # What cannot be is said before anything runs.
 run 2 "$REPRISE" capture --cufile nowhere.so --without cufile -o job.oplog -- touch ran
 contains "$err" "--cufile and --without cufile exclude each other"
-"$REPRISE" capture --check >"$out" 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 grep -Eq '^ *cufile +uprobe +yes' "$out" || skip "this machine has no probes on libraries"
 command -v python3 >/dev/null || skip "no python3"
 cc=$(command -v gcc || command -v clang) || skip "no C compiler"

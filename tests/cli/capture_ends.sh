@@ -6,7 +6,7 @@
 # shellcheck source=lib.bash
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 
 # What is dropped and read again comes from the device again, however warm it was at first.
 if [[ $(stat -f -c %T .) != tmpfs ]] && command -v python3 >/dev/null; then

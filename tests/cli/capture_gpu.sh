@@ -14,7 +14,7 @@ contains "$err" "the collector libreprise_cupti.so was not found"
 contains "$err" "reprise graft"
 [[ ! -e ran && ! -e job.oplog.gpu ]] || fail "something was done without the collector"
 
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 fakes=$REPRISE_SOURCE_DIR/tests/capture/fake_cupti
 cxx=$(command -v g++ || command -v clang++) || skip "no C++ compiler"
 cc=$(command -v gcc || command -v clang) || skip "no C compiler"

@@ -4,7 +4,7 @@
 # plain builds only
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this user cannot record"
+can_record || skip "this user cannot record"
 
 mkdir data
 for i in $(seq 20); do

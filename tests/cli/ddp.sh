@@ -8,7 +8,7 @@ source "$(dirname "$0")/lib.bash"
 python=/usr/bin/python3 # Debian's, where another one comes first
 "$python" -c 'import torch.distributed, PIL, numpy, sys; sys.exit(not torch.distributed.is_available())' 2>/dev/null ||
     skip "python3-torch, python3-pil and python3-numpy are not installed"
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 cd "$tmp" || exit 1
 train=$REPRISE_SOURCE_DIR/examples/train
 "$python" "$train/make_data.py" data --images 80 --tokens 0 >/dev/null || exit 1

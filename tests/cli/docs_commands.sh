@@ -38,7 +38,7 @@ for turn in range(3):
 EOF
 
 bpf=yes
-"$REPRISE" capture --check >/dev/null 2>&1 || bpf=no
+can_record || bpf=no
 
 # A page begins in a folder with these.
 fresh() {

@@ -6,7 +6,7 @@
 # plain builds only
 # shellcheck source=lib.bash
 source "$(dirname "$0")/lib.bash"
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 chmod 755 "$tmp"
 cd "$tmp" || exit 1
 mkdir job memory

@@ -5,7 +5,7 @@
 # plain builds only
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 guarded=$REPRISE_BUILD_DIR/programs/guarded
 
 head -c 100M /dev/zero >data

@@ -5,7 +5,7 @@
 # plain builds only
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 head -c 256M /dev/zero >data
 storage_model model.json
 sed -i 's/"read_bytes_per_s": 1e9/"read_bytes_per_s": 1e8/' model.json

@@ -53,10 +53,14 @@ is_json "$out" import
 run 0 "$REPRISE" import job.log -o c.oplog -f --json=c.json
 is_json c.json import
 contains "$out" "c.oplog: "
-run 0 "$REPRISE" calibrate --dir "$tmp" --json
-is_json "$out" calibrate
-run 0 "$REPRISE" calibrate --storage "$tmp" -o model.json --json
-is_json "$out" "calibrate --storage"
+if [[ -z ${REPRISE_SANITIZE:-} ]]; then
+    run 0 "$REPRISE" calibrate --dir "$tmp" --json
+    is_json "$out" calibrate
+    run 0 "$REPRISE" calibrate --storage "$tmp" -o model.json --json
+    is_json "$out" "calibrate --storage"
+else
+    storage_model model.json # with a sanitizer, a measurement takes half a minute: predict.sh makes one
+fi
 check is_json predict job.oplog --storage model.json
 
 # Never the next word.
@@ -83,7 +87,7 @@ for command in info replay capture; do
     contains "$out" '\-\-json[=FILE]'
 done
 # A recording prints its summary after the job's own output.
-if "$REPRISE" capture --check >/dev/null 2>&1; then
+if can_record; then
     run 0 "$REPRISE" capture --json -o d.oplog -- echo hello
     equal "$(head -n 1 "$out")" hello
     sed 1d "$out" >d.json

@@ -37,6 +37,19 @@ run() {
     fi
 }
 
+# can_record: whether this user can record here; $out says how. Asked once an hour for all tests of a build, as it takes
+# as long as a recording.
+can_record() {
+    local kept=${REPRISE_BUILD_DIR:-$(dirname "$REPRISE")}/Testing/can-record-$EUID${REPRISE_CAPTURE_RAW_TRACEPOINTS:+-raw} rc=0
+    if [[ ! $kept -nt $REPRISE || -z $(find "$kept" -mmin -60) ]]; then
+        "$REPRISE" capture --check >"$out" 2>&1 || rc=$?
+        mkdir -p "${kept%/*}" && { cat "$out"; echo "$rc"; } >"$kept.$$" && mv "$kept.$$" "$kept"
+        return $rc
+    fi
+    sed '$d' "$kept" >"$out"
+    return "$(tail -n 1 "$kept")"
+}
+
 # contains FILE TEXT: a fixed string, on one line.
 contains() { grep -qF -- "$2" "$1" || { fail "no '$2' in:"; head -n 30 "$1"; }; }
 lacks() { ! grep -qF -- "$2" "$1" || { fail "unexpected '$2' in:"; head -n 30 "$1"; }; }

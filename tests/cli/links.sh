@@ -4,7 +4,7 @@
 # plain builds only
 # shellcheck source=lib.bash
 source "$(dirname "$0")/lib.bash"
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 cd "$tmp" || exit 1
 tmp=$(pwd -P)
 here=${tmp#/}

@@ -15,7 +15,7 @@ run 0 promtool check config "$examples/prometheus.yml"
 run 0 "$REPRISE_BUILD_DIR/programs/sample_log" live job-live.oplog
 run 0 "$REPRISE" prepare -q job-live.oplog --root root
 capture=()
-"$REPRISE" capture --check >/dev/null 2>&1 && capture=(--capture) || echo "NOT TESTED: this machine cannot record"
+can_record && capture=(--capture) || echo "NOT TESTED: this machine cannot record"
 run 0 timeout 120 python3 "$(dirname "$0")/live/prometheus.py" "$REPRISE" job-live.oplog root \
     "$examples/reprise.json" "$examples/prometheus.yml" "${capture[@]}"
 cat "$out"

@@ -4,7 +4,7 @@
 # plain builds only
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
-if [[ $EUID != 0 ]] || ! "$REPRISE" capture --check >/dev/null 2>&1; then
+if [[ $EUID != 0 ]] || ! can_record; then
     skip "this user cannot record"
 fi
 

@@ -104,7 +104,7 @@ run 0 client until "$url" 'phase="running"} 1' # a shell's background job ignore
 kill -INT "$job"
 ended 4
 
-"$REPRISE" capture --check >/dev/null 2>&1 || { echo "NOT TESTED: this machine cannot record"; finish; }
+can_record || { echo "NOT TESTED: this machine cannot record"; finish; }
 start "$REPRISE" capture -o rec.oplog --metrics :0 -- sh -c 'echo $$ >pid; while [ ! -e stop ]; do cat pid >copy; sleep 0.02; done'
 run 0 client watch "$url" reprise_capture_records_total
 run 0 client until "$url" 'reprise_capture_live_tasks [1-9]'

@@ -461,7 +461,7 @@ run 0 "$REPRISE" import job.log -o y.oplog
 rm y.oplog
 
 # A capture that could not begin is not in the way of the corrected command.
-if "$REPRISE" capture --check >/dev/null 2>&1; then
+if can_record; then
     mistake 2 "./no-such-program cannot be started" "$REPRISE" capture -o c.oplog -- ./no-such-program
     [[ ! -e c.raw && ! -e c.oplog ]] || fail "a failed capture left $(echo c.*)"
     run 0 "$REPRISE" capture -o c.oplog -- /bin/true
@@ -489,7 +489,7 @@ mistake 4 "cannot make the bytes that the replay writes: file size limit (ulimit
 if [[ -z ${REPRISE_SANITIZE:-} ]]; then
     mistake 4 "limit of open descriptors (ulimit -n 8)" limited "-n 8" "$REPRISE" prepare -q job.oplog --root few
     mistake 4 "limit of open descriptors (ulimit -n 10)" limited "-n 10" "$REPRISE" prepare -q job.oplog --root few
-    if "$REPRISE" capture --check >/dev/null 2>&1; then
+    if can_record; then
         mistake 4 "limit of open descriptors (ulimit -n 12) is below" limited "-n 12" "$REPRISE" capture -f -o c.oplog -- /bin/true
     fi
 fi

@@ -90,7 +90,7 @@ run 0 "$REPRISE" prepare -q x.oplog --root root
 cp x.oplog run.2.oplog
 refused "run.2.oplog of -o run.oplog would overwrite run.2.oplog" replay run.2.oplog --root root --pace afap --runs 2 -f -o run.oplog
 refused "run.2.oplog of -o run.oplog and --json=./run.2.oplog are the same file" replay x.oplog --root root --pace afap --runs 2 -f -o run.oplog --json=./run.2.oplog
-if "$REPRISE" capture --check >/dev/null 2>&1; then
+if can_record; then
     refused "c.raw of -o c.oplog and --json=c.raw are the same file" capture -f -o c.oplog --json=c.raw true
 else
     echo "SKIPPED: a recording's own names, this machine cannot record"

@@ -67,7 +67,7 @@ verify = json.load(open(sys.argv[1]))["verify"]
 assert verify["reads"] == 120 and verify["unchecked_bytes"] == 0, verify
 END
 
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "no requests: this machine cannot record"
+can_record || skip "no requests: this machine cannot record"
 command -v fio >/dev/null || skip "no requests: no fio"
 head -c 8M /dev/urandom >data
 for engine in io_uring libaio; do

@@ -4,7 +4,7 @@
 # plain builds only
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 polls=$REPRISE_BUILD_DIR/programs/polls
 
 # joined LOG: waits that a replay of it joins with the one that was ended

@@ -86,7 +86,7 @@ data = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
 print(sum(data[at] for at in range(0, len(data), 65536)))'
     run 0 "$REPRISE" predict mapped.oplog --storage model.json --json=mapped.json -f
 }
-if "$REPRISE" capture --check >/dev/null 2>&1 && [[ $(stat -f -c %T .) != tmpfs ]]; then
+if can_record && [[ $(stat -f -c %T .) != tmpfs ]]; then
     head -c 16M /dev/urandom >mapped
     touch_pages warm
     contains "$out" "trust POOR: mapped files were in memory when recorded: not all their pages are known (record cold)"

@@ -5,7 +5,7 @@
 # plain builds only
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 (($(nproc) > 1)) || skip "one CPU: threads compute one at a time anyway"
 mkdir d
 for i in $(seq 300); do head -c 20000 /dev/urandom >"d/$i"; done

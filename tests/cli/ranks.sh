@@ -5,7 +5,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck source=lib.bash
 source "$(dirname "$0")/lib.bash"
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 command -v python3 >/dev/null || skip "python3 is not installed"
 cd "$tmp" || exit 1
 

@@ -10,7 +10,7 @@ contains "$out" "usage: examples/ratios.sh [--images 28000 | --tokens MIB]"
 lacks "$out" "SPDX"
 run 2 "$script" --fast
 contains "$err" "unknown option --fast"
-if [[ $EUID != 0 ]] || ! "$REPRISE" capture --check >/dev/null 2>&1; then
+if [[ $EUID != 0 ]] || ! can_record; then
     skip "this user cannot record"
 fi
 /usr/bin/python3 -c 'import torch, PIL' 2>/dev/null || skip "python3-torch and python3-pil are not installed"

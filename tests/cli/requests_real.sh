@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: MIT
 source "$(dirname "$0")/lib.bash"
 for needed in fio python3; do command -v "$needed" >/dev/null || skip "no $needed"; done
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 cd "$tmp" || exit 1
 head -c 16M /dev/urandom >data
 job() { # ENGINE

@@ -6,7 +6,7 @@
 # shellcheck source=lib.bash
 source "$(dirname "$0")/lib.bash"
 for needed in fio python3 setpriv prlimit; do command -v "$needed" >/dev/null || skip "no $needed"; done
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 cd "$tmp" || exit 1
 head -c 16M /dev/urandom >data
 fio=(fio --name=j --filename="$tmp/data" --rw=randread --bs=4k --iodepth=8 --ioengine=io_uring --thread)

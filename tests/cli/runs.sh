@@ -135,7 +135,7 @@ run 2 "$REPRISE" replay job.oplog slow.oplog --root root
 contains "$err" "differ too much to be the same job"
 
 # Recording several times.
-"$REPRISE" capture --check >/dev/null 2>&1 || { echo "capture --runs: not tried, this machine cannot record"; finish; }
+can_record || { echo "capture --runs: not tried, this machine cannot record"; finish; }
 run 0 "$REPRISE" capture --runs 3 -o rec.oplog -- cat job.log
 contains "$err" "rec.2.oplog: "
 contains "$err" "3 recordings, median "

@@ -5,7 +5,7 @@
 # SPDX-License-Identifier: MIT
 source "$(dirname "$0")/lib.bash"
 /usr/bin/python3 -c 'import torch' 2>/dev/null || skip "python3-torch is not installed"
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 cd "$tmp" || exit 1
 
 cat >job.py <<'END'

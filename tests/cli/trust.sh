@@ -66,7 +66,7 @@ for path in /usr/lib/x86_64-linux-gnu/libx.so.1 /home/me/lib/python3.11/site-pac
 done
 
 # A job on two file systems, one of them memory.
-if [[ $EUID == 0 ]] && "$REPRISE" capture --check >/dev/null 2>&1 && mkdir scratch && mount -t tmpfs tmpfs scratch; then
+if [[ $EUID == 0 ]] && can_record && mkdir scratch && mount -t tmpfs tmpfs scratch; then
     mkdir two
     head -c 100000 /dev/urandom >two/in
     run 0 "$REPRISE" capture -q -o two.oplog -- sh -c 'for i in 1 2 3 4; do dd if=two/in of=scratch/$i bs=4k status=none; done'
@@ -111,7 +111,7 @@ else
 fi
 
 # A sparse file of the job is prepared sparse; a compressed one is not.
-if "$REPRISE" capture --check >/dev/null 2>&1; then
+if can_record; then
     mkdir image
     truncate -s 40M image/disk
     head -c 2M /dev/urandom | dd of=image/disk bs=1M seek=8 conv=notrunc status=none
@@ -142,7 +142,7 @@ else
 fi
 
 # Work that ends when somebody else wants it to: a loop that is killed, a heartbeat.
-if "$REPRISE" capture --check >/dev/null 2>&1; then
+if can_record; then
     head -c 10M /dev/urandom >loop
     run 0 "$REPRISE" capture -q -o killed.oplog -- bash -c 'while :; do dd if=loop of=/dev/null bs=1M status=none; done &
         sleep 0.3; kill $!; wait $!; true'
@@ -189,7 +189,7 @@ clean() {
     rm -rf "$tmp"
 }
 trap clean EXIT
-if [[ $EUID != 0 ]] || ! "$REPRISE" capture --check >/dev/null 2>&1; then
+if [[ $EUID != 0 ]] || ! can_record; then
     echo "this user cannot record: names in memory are not tested"
 elif ! mkdir -p disk || ! truncate -s 64M disk.img || ! mkfs.ext4 -q disk.img ||
     ! loop=$(losetup --show -f --direct-io=on disk.img) || ! mount "$loop" disk; then

@@ -8,7 +8,7 @@ source "$(dirname "$0")/lib.bash"
 switch=/proc/sys/kernel/io_uring_disabled
 [[ -w $switch ]] || skip "no $switch, or not root"
 command -v fio >/dev/null || skip "no fio"
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 before=$(<"$switch")
 [[ $before == 0 ]] || skip "io_uring is switched off already"
 trap 'echo "$before" >"$switch"; rm -rf "$tmp"' EXIT

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: MIT
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
-"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+can_record || skip "this machine cannot record"
 waits=$REPRISE_BUILD_DIR/programs/waits
 storage_model model.json
 

@@ -78,7 +78,7 @@ no_strace_for() {
 
 # Skips where this machine cannot record, with its reason.
 need_capture() {
-    "$REPRISE" capture --check >"$out" 2>&1 && return
+    can_record && return
     skip "$(head -n 1 "$out")"
 }
 
