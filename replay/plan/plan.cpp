@@ -24,6 +24,7 @@
 #include "replay/plan/polls.h"
 #include "replay/plan/samplers.h"
 #include "replay/plan/stored_queues.h"
+#include "replay/plan/timer_wheel.h"
 
 namespace reprise {
 
@@ -188,11 +189,15 @@ public:
             task.timers = std::move(paced);
         }
         polls_.end_task(id);
+        timer_wheel_.end_task(id);
         samplers_.end_task();
         task.looks = looks_.take();
     }
 
-    void join_polls() { polls_.join(plan_); }
+    void join_polls() {
+        polls_.join(plan_);
+        timer_wheel_.join(plan_);
+    }
     void find_samplers() {
         for (const Edge& edge : samplers_.find(plan_)) {
             sharing_.see_edge_source(edge);
@@ -253,6 +258,7 @@ private:
         note_end(id, kind, i);
         helpers_.see(id, block_, i);
         polls_.see(block_, i);
+        timer_wheel_.see(block_, i);
         samplers_.see(id, block_, i);
         looks_.see(block_, i);
         paced_.see(block_.first + i, kind, block_.arg[i], block_.begin[i], block_.duration[i]);
@@ -480,6 +486,7 @@ private:
     std::vector<End> ends_;                 // by task
     Helpers helpers_;
     Polls polls_;
+    TimerWheel timer_wheel_;
     Samplers samplers_;
     RepeatedLooks looks_{tables_};
     Timers timers_;
