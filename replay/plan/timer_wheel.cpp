@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "replay/plan/edges_rules.h"
 #include "replay/plan/plan.h"
 #include "replay/plan/polls.h"
 
