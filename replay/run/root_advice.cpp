@@ -42,7 +42,10 @@ std::string other_log_sentence(const ReplayOptions& options, const Marker& marke
     if (path_in(marker.log) == path_in(options.log_name)) {
         return "was prepared for " + escape_line(marker.log) + ", not for " + options.log_name;
     }
-    return "was prepared for another log, " + escape_line(marker.log);
+    // Whether this log's files belong in the same places, only its user knows.
+    const bool mapped = !options.maps && !marker.maps.rules().empty();
+    return "was prepared for another log, " + escape_line(marker.log) +
+           (mapped ? ", with " + escape_line(marker.maps.to_options()) : "");
 }
 
 }  // namespace reprise

@@ -180,6 +180,8 @@ TEST_CASE("a root prepared for another log is refused, with what to do") {
                                 " was prepared for another log, theirs.oplog\n  prepare it for this one: reprise "
                                 "prepare mine.oplog --root " +
                                 root);
+    with.mark("fedcba9876543210", PathMap::parse({"/data=."}));
+    CHECK(with.refusal().find("another log, theirs.oplog, with --map /data=.\n  prepare it") != std::string::npos);
     with.mark("0123456789abcdef");
     CHECK(with.refusal() == "no refusal");
 }
