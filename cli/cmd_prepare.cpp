@@ -98,8 +98,12 @@ void print_outcome(const Outcome& outcome, const Preparation& preparation, const
     }
 }
 
+std::string_view state_if_idle(const Preparation& preparation) {
+    return preparation.survey().lost.count == 0 ? "nothing to do, everything is in place" : "nothing was changed";
+}
+
 /// What all ranks did together.
-void add_ranks(Hosts& hosts, Outcome& outcome) {
+void add_ranks(Hosts& hosts, const Preparation& preparation, Outcome& outcome) {
     const std::string mine =
         std::to_string(outcome.entries) + " " + std::to_string(outcome.bytes) + " " + std::to_string(outcome.holes);
     outcome.entries = outcome.bytes = outcome.holes = 0;
@@ -111,7 +115,7 @@ void add_ranks(Hosts& hosts, Outcome& outcome) {
         outcome.holes += holes;
     }
     if (outcome.entries == 0) {
-        outcome.state = "nothing to do, everything is in place";
+        outcome.state = state_if_idle(preparation);
     }
 }
 
@@ -228,8 +232,7 @@ int prepare_as(const po::variables_map& values, Hosts* hosts) {
         return 0;
     }
     if (preparation.nothing_to_do() && hosts == nullptr) {
-        const bool whole = preparation.survey().lost.count == 0;
-        finish({.state = whole ? "nothing to do, everything is in place" : "nothing was changed"}, state);
+        finish({.state = state_if_idle(preparation)}, state);
         return 0;
     }
 
@@ -263,7 +266,7 @@ int prepare_as(const po::variables_map& values, Hosts* hosts) {
                     .bytes = state.bytes.load(),
                     .holes = state.holes.load()};
     if (hosts != nullptr) {
-        add_ranks(*hosts, outcome);
+        add_ranks(*hosts, preparation, outcome);
     }
     finish(outcome, state);
     if (!complete) {

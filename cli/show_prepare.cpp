@@ -22,9 +22,8 @@ void print_doubts(const Preparation& preparation) {
     }
     const Examples& lost = preparation.survey().lost;
     if (lost.count > 0) {
-        std::cout << "  warning: " << counted(lost.count, "file")
-                  << " with holes where prepare writes data: " << lost.paths.front() << (lost.count > 1 ? ", ..." : "")
-                  << (preparation.options().reset ? "; written again" : "; --reset writes them again") << '\n';
+        std::cout << "  warning: data is missing in " << counted(lost.count, "file") << ": " << lost.paths.front()
+                  << (lost.count > 1 ? ", ..." : "") << "; --reset restores it\n";
     }
 }
 

@@ -24,7 +24,7 @@ if(REPRISE_SANITIZE)
   string(REPLACE "fuzzer-no-link," "" link_sanitizers "${REPRISE_SANITIZE}")
   target_link_options(reprise_options INTERFACE -fsanitize=${link_sanitizers})
   if(REPRISE_SANITIZE MATCHES "address")
-    # A program starts in half the time where nothing in it is relocated, and the tests start some five thousand.
+    # A program starts in half the time where nothing in it is relocated.
     target_link_options(reprise_options INTERFACE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
   endif()
 endif()

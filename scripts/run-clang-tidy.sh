@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=build/tidy
-seconds=${REPRISE_TIDY_SECONDS:-120}
+seconds=${REPRISE_TIDY_SECONDS:-200}
 all=0
 while [[ $# -gt 0 ]]; do
     case $1 in

@@ -4,8 +4,8 @@
 # skipped tests are named with their reason; the last line counts: every ctest
 # test of every build, and each build, fuzzer and source check as one.
 # --quick: release build, its tests and the format check only.
-# REPRISE_FUZZ_SECONDS (default 5, per fuzzer) and REPRISE_TIDY_SECONDS
-# (default 120, in all) bound the stages that could go on for ever.
+# REPRISE_FUZZ_SECONDS (default 10, per fuzzer) and REPRISE_TIDY_SECONDS
+# (default 200, in all) bound the stages that could go on for ever.
 # SPDX-License-Identifier: MIT
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 4
@@ -140,7 +140,7 @@ fuzz_one() {
     name=$(basename "$program")
     mkdir -p "build/corpus/$name" build/artifacts
     [[ -d tests/fuzz/corpus/${name#fuzz_} ]] && seeds=("tests/fuzz/corpus/${name#fuzz_}")
-    "$program" -max_total_time="${REPRISE_FUZZ_SECONDS:-5}" -timeout=25 -rss_limit_mb=2048 -print_final_stats=1 \
+    "$program" -max_total_time="${REPRISE_FUZZ_SECONDS:-10}" -timeout=25 -rss_limit_mb=2048 -print_final_stats=1 \
         -artifact_prefix="build/artifacts/$name-" "build/corpus/$name" "${seeds[@]}"
 }
 

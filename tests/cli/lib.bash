@@ -37,17 +37,16 @@ run() {
     fi
 }
 
-# can_record: whether this user can record here; $out says how. Asked once an hour for all tests of a build, as it takes
-# as long as a recording.
+# can_record: whether this user can record here; $out says how. A yes holds for an hour for all tests of a build, as asking
+# takes as long as a recording.
 can_record() {
-    local kept=${REPRISE_BUILD_DIR:-$(dirname "$REPRISE")}/Testing/can-record-$EUID${REPRISE_CAPTURE_RAW_TRACEPOINTS:+-raw} rc=0
-    if [[ ! $kept -nt $REPRISE || -z $(find "$kept" -mmin -60) ]]; then
-        "$REPRISE" capture --check >"$out" 2>&1 || rc=$?
-        mkdir -p "${kept%/*}" && { cat "$out"; echo "$rc"; } >"$kept.$$" && mv "$kept.$$" "$kept"
-        return $rc
+    local kept=${REPRISE_BUILD_DIR:-$(dirname "$REPRISE")}/Testing/can-record-$EUID${REPRISE_CAPTURE_RAW_TRACEPOINTS:+-raw}
+    if [[ $kept -nt $REPRISE && -n $(find "$kept" -mmin -60) ]]; then
+        cp "$kept" "$out"
+        return
     fi
-    sed '$d' "$kept" >"$out"
-    return "$(tail -n 1 "$kept")"
+    "$REPRISE" capture --check >"$out" 2>&1 || return
+    { mkdir -p "${kept%/*}" && cp "$out" "$kept.$$" && mv "$kept.$$" "$kept"; } 2>/dev/null || true
 }
 
 # contains FILE TEXT: a fixed string, on one line.

@@ -92,6 +92,7 @@ if can_record && [[ $(stat -f -c %T .) != tmpfs ]]; then
     contains "$out" "trust POOR: mapped files were in memory when recorded: not all their pages are known (record cold)"
     grep -q '"touches_hidden": true' mapped.json || fail "pages that are not known are not told"
     touch_pages cold
+    contains "$out" " touched; simulated in "
     lacks "$out" "mapped files were in memory"
     grep -q '"touches_hidden": false' mapped.json || fail "pages that are known are not"
     touched=$(sed -n 's/.*"touched_pages": \([0-9]*\),.*/\1/p' mapped.json)

@@ -66,8 +66,7 @@ contains "$out" '"fits": true'
 truncate -s 0 "$root/data/train/a.bin"
 truncate -s 3000000 "$root/data/train/a.bin"
 run 0 "$REPRISE" prepare "$log" --root "$root"
-contains "$out" "warning: 1 file with holes where prepare writes data: data/train/a.bin"
-contains "$out" "--reset writes them again"
+contains "$out" "warning: data is missing in 1 file: data/train/a.bin (has holes); --reset restores it"
 contains "$out" "nothing was changed"
 run 0 "$REPRISE" prepare "$log" --root "$root" --json
 contains "$out" '"lost_data": 1'

@@ -899,8 +899,7 @@ TEST_CASE_FIXTURE(Fixture,
     const bool cold = forget() == 0 && ::preadv2(fd, &one, 1, 0, RWF_NOWAIT) < 0 && errno == EAGAIN && forget() == 0;
     ::close(fd);
     if (!cold) {
-        MESSAGE("SKIPPED: this file system has files in memory only, or waits all the same");
-        return;
+        REPRISE_SKIP("this file system has files in memory only, or waits all the same");
     }
     JobBuilder job(dir / "job.oplog");
     const TaskId t = job.task(job.process());

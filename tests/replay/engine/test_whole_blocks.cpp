@@ -94,8 +94,7 @@ TEST_CASE_FIXTURE(Blocks, "whole blocks: a write leaves what is around it, and t
 TEST_CASE_FIXTURE(Blocks, "whole blocks: what a file system takes is asked, and is a power of two") {
     const UniqueFd fd(::open(name.c_str(), O_RDONLY | O_DIRECT));
     if (!fd.valid()) {
-        MESSAGE("SKIPPED: no O_DIRECT on this file system");
-        return;
+        REPRISE_SKIP("no O_DIRECT on this file system");
     }
     const int64_t block = direct_block(fd.get());
     CHECK(block >= 1);

@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include "replay/predict/predict.h"
 #include "tests/replay/job_builder.h"
+#include "tests/replay/predicted_ms.h"
 #include "tests/units.h"
 
 using namespace reprise;
@@ -46,14 +46,7 @@ struct Reader {
         return job.finish();
     }
     /// What it takes where each read takes so long, ms.
-    double predicted(int64_t read_ms) {
-        const LogReader log = build();
-        PredictOptions options;
-        options.filter = OpFilter::all();
-        options.storage.read = {{4096, read_ms * kMs}};
-        options.storage.read_bytes_per_s = options.storage.cached_bytes_per_s = 1e15;
-        return static_cast<double>(predict(log, options).elapsed_ns) / kMs;
-    }
+    double predicted(int64_t read_ms) { return predicted_ms(build(), {{4096, read_ms}}); }
 };
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <doctest/doctest.h>
 
 #include "replay/plan/plan.h"
-#include "replay/predict/predict.h"
 #include "replay/run/runner.h"
 #include "tests/replay/job_builder.h"
+#include "tests/replay/predicted_ms.h"
 #include "tests/units.h"
 
 using namespace reprise;
@@ -87,14 +87,7 @@ struct Worker {
         return make_plan(log, OpFilter::all(), PathMap{}).counted(Count::waits_joined);
     }
     /// Where the reads take so long, ms.
-    double predicted(int64_t read_ms) const {
-        const LogReader log = build();
-        PredictOptions options;
-        options.filter = OpFilter::all();
-        options.storage.read = {{4096, read_ms * kMs}};
-        options.storage.read_bytes_per_s = options.storage.cached_bytes_per_s = 1e15;
-        return static_cast<double>(predict(log, options).elapsed_ns) / kMs;
-    }
+    double predicted(int64_t read_ms) const { return predicted_ms(build(), {{4096, read_ms}}); }
 };
 
 }  // namespace

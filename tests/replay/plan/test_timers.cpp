@@ -5,9 +5,9 @@
 #include <doctest/doctest.h>
 
 #include "replay/plan/plan.h"
-#include "replay/predict/predict.h"
 #include "replay/run/runner.h"
 #include "tests/replay/job_builder.h"
+#include "tests/replay/predicted_ms.h"
 #include "tests/units.h"
 
 using namespace reprise;
@@ -77,13 +77,7 @@ struct Loop {
     }
     /// When the loop is over if the read takes so long, ms.
     double predicted(int64_t read_ms, double scale = 1, int64_t second_ms = 149) {
-        const LogReader log = build();
-        PredictOptions options;
-        options.filter = OpFilter::all();
-        options.storage.read = {{4096, read_ms * kMs}, {8192, second_ms * kMs}};
-        options.storage.read_bytes_per_s = options.storage.cached_bytes_per_s = 1e15;
-        options.speeds.time_scale = scale;
-        return static_cast<double>(predict(log, options).elapsed_ns) / kMs;
+        return predicted_ms(build(), {{4096, read_ms}, {8192, second_ms}}, scale);
     }
 };
 

@@ -499,8 +499,7 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
 TEST_CASE("measuring a storage that others use says so, and so do predictions") {
     const TempDir dir;
     if (!OtherIo::now(dir.path())) {
-        MESSAGE("SKIPPED: nobody counts what the device of the temporary directory moves");
-        return;
+        REPRISE_SKIP("nobody counts what the device of the temporary directory moves");
     }
     constexpr size_t kPiece = 1 << 20, kPieces = 16;
     write_file(dir / "theirs", std::string(kPieces * kPiece, 'x'));
@@ -526,8 +525,7 @@ TEST_CASE("measuring a storage that others use says so, and so do predictions") 
     ::kill(other, SIGKILL);
     ::waitpid(other, &status, 0);
     if (refused) {
-        MESSAGE("SKIPPED: the file system takes no O_DIRECT");
-        return;
+        REPRISE_SKIP("the file system takes no O_DIRECT");
     }
     CHECK(m.disturbed > 0.3);
     write_file(dir / "model.json", to_json(m));

@@ -82,16 +82,19 @@ void check_holes(const fs::path& d) {
     CHECK(held(d / "none") <= kPage);
 }
 
+struct HolesLog {
+    TempDir dir{};
+    bool possible = keeps_holes(dir / "");
+    LogReader log = holes_log(dir / "a.oplog");
+    fs::path root = dir / "root", d = root / "d";
+};
+
 }  // namespace
 
-TEST_CASE("holes are laid out as holes, and a reset makes them again") {
-    const TempDir dir;
-    if (!keeps_holes(dir / "")) {
-        MESSAGE("SKIPPED: no holes in this file system");
-        return;
+TEST_CASE_FIXTURE(HolesLog, "holes are laid out as holes, and a reset makes them again") {
+    if (!possible) {
+        REPRISE_SKIP("no holes in this file system");
     }
-    const LogReader log = holes_log(dir / "a.oplog");
-    const fs::path root = dir / "root", d = root / "d";
     REQUIRE(prepare(log, {.root = root}));
     check_holes(d);
     CHECK(is_zero(d / "written", kMiB, 2 * kMiB));
@@ -104,14 +107,10 @@ TEST_CASE("holes are laid out as holes, and a reset makes them again") {
     check_holes(d);
 }
 
-TEST_CASE("files that lost their data are named, and a reset writes them again") {
-    const TempDir dir;
-    if (!keeps_holes(dir / "")) {
-        MESSAGE("SKIPPED: no holes in this file system");
-        return;
+TEST_CASE_FIXTURE(HolesLog, "files that lost their data are named, and a reset writes them again") {
+    if (!possible) {
+        REPRISE_SKIP("no holes in this file system");
     }
-    const LogReader log = holes_log(dir / "a.oplog");
-    const fs::path root = dir / "root", d = root / "d";
     const auto lost = [&](bool reset) { return Preparation(log, {.root = root, .reset = reset}).survey().lost.count; };
     REQUIRE(prepare(log, {.root = root}));
     const auto before = picture(root);

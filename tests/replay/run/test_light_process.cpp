@@ -42,8 +42,7 @@ TEST_CASE("a light process: its own number and descriptors, its parent's memory"
     if (kSanitized) {
         LightProcesses processes;
         CHECK(processes.start([] { _exit(0); }) == -ENOSYS);
-        MESSAGE("SKIPPED: sanitizers do not know processes that share memory");
-        return;
+        REPRISE_SKIP("sanitizers do not know processes that share memory");
     }
     const int mine = open("/dev/null", O_RDONLY | O_CLOEXEC);
     REQUIRE(mine >= 0);
@@ -72,8 +71,7 @@ TEST_CASE("a light process: its own number and descriptors, its parent's memory"
 
 TEST_CASE("a light process: several at once, one in another, and what they held is freed when they have ended") {
     if (kSanitized) {
-        MESSAGE("SKIPPED: sanitizers do not know processes that share memory");
-        return;
+        REPRISE_SKIP("sanitizers do not know processes that share memory");
     }
     const int before = threads_here();
     const auto held = std::make_shared<int>(3);
@@ -113,8 +111,7 @@ TEST_CASE("a light process: several at once, one in another, and what they held 
 
 TEST_CASE("a light process: thousands one after the other take turns with few threads") {
     if (kSanitized) {
-        MESSAGE("SKIPPED: sanitizers do not know processes that share memory");
-        return;
+        REPRISE_SKIP("sanitizers do not know processes that share memory");
     }
     LightProcesses processes;
     const int before = threads_here();
@@ -128,8 +125,7 @@ TEST_CASE("a light process: thousands one after the other take turns with few th
 
 TEST_CASE("a light process that dies of a signal takes nothing along") {
     if (kSanitized) {
-        MESSAGE("SKIPPED: sanitizers do not know processes that share memory");
-        return;
+        REPRISE_SKIP("sanitizers do not know processes that share memory");
     }
     LightProcesses processes;
     const pid_t pid = processes.start([] {
