@@ -31,12 +31,14 @@ int64_t VirtualDevice::Limit::pass(double amount, int64_t begin) {
 }
 
 int64_t VirtualDevice::Limit::pass_in_steps(int64_t takes, int64_t begin) {
-    if (begin - step_ >= last_) {  // at rest: steps begin anew
+    // At rest: steps begin anew. The kernel ends a slice one step after its last request, rounded up to whole steps of
+    // its clock; a pause until then counts. Where that clock stands in a step, no recording tells.
+    if (last_ == -kRestedYet || begin > ((last_ + step_ - 1) / step_ + 1) * step_) {
         start_ = free_ = begin;
     }
     begin = std::max(begin, last_);  // one after the other
     const int64_t allowed = start_ + (std::max<int64_t>(begin - start_ - 1, 0) / step_ + 1) * step_;
-    free_ = std::max(free_, allowed - step_) + takes;
+    free_ = std::max(free_, allowed - 2 * step_) + takes;
     return last_ = free_ > allowed ? free_ : begin;
 }
 

@@ -169,6 +169,16 @@ TEST_CASE("the device of a prediction: a limit that lets through so much every t
         end = at;
         CHECK(reads(4, kPart) < at + kMs);
     }
+    // A pause counts until the kernel ends the slice: a step after the last request, rounded up to whole steps.
+    for (const auto& [at, most] : {std::pair{195 * kMs, 7}, {205 * kMs, 4}}) {
+        VirtualDevice saved(m);
+        CHECK(saved.read(kPart, 10 * kMs) < 11 * kMs);
+        int at_once = 0;
+        for (int i = 0; i < 10; ++i) {
+            at_once += saved.read(kPart, at) < at + kMs ? 1 : 0;
+        }
+        CHECK(at_once == most);
+    }
     // One after the other, whoever asks.
     VirtualDevice together(m);
     CHECK(together.read(4 * kPart, 0) < kMs);
