@@ -267,9 +267,25 @@ void keep(const WorkProfile& measured, const fs::path& path) {
 }  // namespace
 
 std::string kept_profile_name() {
-    char name[40] = {};
-    std::snprintf(name, sizeof name, "work-%" PRIx64 ".json", boot_identity());
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    const char* const build = "";
+#else
+    const char* const build = "-slow-build";
+#endif
+    char name[56] = {};
+    std::snprintf(name, sizeof name, "work-%" PRIx64 "%s.json", boot_identity(), build);
     return name;
+}
+
+WorkProfile measured_anew(const fs::path& cache) {
+    const fs::path folder = cache.empty() ? default_cache() : cache;
+    const WorkProfile measured = measure_work_profile();
+    if (!folder.empty()) {
+        std::error_code ignored;
+        fs::create_directories(folder, ignored);
+        keep(measured, folder / kept_profile_name());
+    }
+    return measured;
 }
 
 WorkProfile this_work_profile(const fs::path& cache) {

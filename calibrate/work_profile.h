@@ -39,13 +39,17 @@ WorkProfile measure_work_profile();
 /// How long a kept profile counts: clock frequency and neighbours of a virtual machine change.
 inline constexpr int64_t kProfileAge = 3'600;  // s
 
-/// Of the file that keeps the profile of this boot: a folder that several hosts share has one for each.
+/// Of the file that keeps the profile of this boot: a folder that several hosts share has one for each. Builds that are
+/// not optimised, or are sanitized, have one of their own.
 std::string kept_profile_name();
 
 /// The one kept in `cache` where it is whole, of this machine since it was booted and not older than kProfileAge; else
 /// measured and kept there, by one process at a time: others wait for it, at most ten seconds. A cache that cannot be
 /// read or written is as none. Default: $XDG_CACHE_HOME/reprise, or ~/.cache/reprise.
 WorkProfile this_work_profile(const std::filesystem::path& cache = {});
+
+/// Measured now, whatever `cache` has, and kept there.
+WorkProfile measured_anew(const std::filesystem::path& cache = {});
 
 /// Whether each kind of work is equally fast in both, as far as the two measurements can tell.
 bool same_speed(const WorkProfile& a, const WorkProfile& b);

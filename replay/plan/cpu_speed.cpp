@@ -15,6 +15,7 @@ std::string_view source_name(CpuSpeed::Source source) {
         case CpuSpeed::Source::given: return "given";
         case CpuSpeed::Source::same_machine: return "same_machine";
         case CpuSpeed::Source::same_name: return "same_name";
+        case CpuSpeed::Source::same_boot: return "same_boot";
         case CpuSpeed::Source::profiles: return "profiles";
         case CpuSpeed::Source::no_profile: return "no_profile";
     }
@@ -22,10 +23,10 @@ std::string_view source_name(CpuSpeed::Source source) {
 }
 
 std::string to_string(const CpuSpeed& speed) {
-    char text[192];
+    char text[224];
     switch (speed.source) {
         case CpuSpeed::Source::given: std::snprintf(text, sizeof text, "%.3g, as asked", speed.ratio); break;
-        case CpuSpeed::Source::same_machine: return "1, recorded on this machine, and measured to be as fast as then";
+        case CpuSpeed::Source::same_machine: return "1, recorded on this machine, whose measured speed is the same";
         case CpuSpeed::Source::no_profile:
             return "taken as 1: the recording carries no profile of its machine (--cpu-speed sets it)";
         case CpuSpeed::Source::same_name:
@@ -33,6 +34,12 @@ std::string to_string(const CpuSpeed& speed) {
                           "%.2f of the recording's, +-%.0f %% between kinds of work; its machine has the same name, "
                           "but not the same speed (a clone, or another clock rate)",
                           speed.ratio, speed.uncertainty * 100);
+            break;
+        case CpuSpeed::Source::same_boot:
+            std::snprintf(text, sizeof text,
+                          "%.2f of what was measured for the recording, on this machine and since it was booted: one "
+                          "of the two is wrong, unless its clock rate changed (--cpu-speed 1 takes it as unchanged)",
+                          speed.ratio);
             break;
         case CpuSpeed::Source::profiles:
             std::snprintf(text, sizeof text, "%.2f of the recording's machine, +-%.0f %% between kinds of work",
@@ -59,6 +66,15 @@ std::string scatter(const WaitCost& waits) {
     return text;
 }
 
+/// Some kind of work differs by more than clock rates and neighbours of a virtual machine make of it in general.
+bool contradict(const WorkProfile& a, const WorkProfile& b) {
+    constexpr double kMost = 1.25;
+    const auto apart = [&](double WorkRates::*kind) {
+        return std::max((a.one.*kind) / (b.one.*kind), (b.one.*kind) / (a.one.*kind)) > kMost;
+    };
+    return apart(&WorkRates::integer) || apart(&WorkRates::inflate) || apart(&WorkRates::memcpy);
+}
+
 }  // namespace
 
 WaitCost recorded_wait_cost(const Header& recorded) {
@@ -73,8 +89,12 @@ MachineSpeed machine_speed_here(const Header& recorded, const std::filesystem::p
         out.cpu.source = CpuSpeed::Source::no_profile;
         return out;
     }
-    const WorkProfile here = this_work_profile(cache);
+    WorkProfile here = this_work_profile(cache);
     const bool same_name = there->identity == machine_identity();
+    const bool same_boot = same_name && there->boot != 0 && there->boot == here.boot;
+    if (same_boot && contradict(here, *there)) {
+        here = measured_anew(cache);
+    }
     if (same_name && same_speed(here, *there)) {
         out.cpu.source = CpuSpeed::Source::same_machine;
         out.waits = {there->waits, there->waits};
@@ -82,6 +102,9 @@ MachineSpeed machine_speed_here(const Header& recorded, const std::filesystem::p
     }
     const SpeedRatio ratio = compare_speed(here.one, there->one);
     out.cpu = {same_name ? CpuSpeed::Source::same_name : CpuSpeed::Source::profiles, ratio.ratio, ratio.uncertainty};
+    if (same_boot && contradict(here, *there)) {
+        out.cpu.source = CpuSpeed::Source::same_boot;
+    }
     out.waits = {there->waits, here.waits};
     if (there->waits.measured() && !out.waits.known()) {
         const bool is_here = !here.waits.stable();

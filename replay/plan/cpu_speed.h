@@ -15,6 +15,7 @@ struct CpuSpeed {
         given,
         same_machine,  // by name, and by the measured rates
         same_name,     // by name only: the rates differ
+        same_boot,     // as same_name, and it has been up since then, so that one of the two measurements is wrong
         profiles,      // the rates of two machines
         no_profile,
     } source = Source::given;
@@ -37,7 +38,8 @@ struct MachineSpeed {
     std::string doubt;  // a sentence, where waits were measured and do not count; else empty
 };
 /// Ratio 1 where the recording has no profile, or was made on this machine and the rates agree, too; else the ratio of
-/// the two profiles. Measures this machine where its profile is not in `cache` (empty: the user's).
+/// the two profiles. Measures this machine where its profile is not in `cache` (empty: the user's), or contradicts one
+/// that was made since it was booted.
 MachineSpeed machine_speed_here(const Header& recorded, const std::filesystem::path& cache = {});
 
 /// Of the recording's machine; not measured if the recording has none.

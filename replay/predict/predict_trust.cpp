@@ -108,6 +108,9 @@ std::string says_little(const Prediction& prediction) {
     if (!data.empty()) {
         return data + kSelectPaths;
     }
+    if (std::string scaled = missed_by_scaling(prediction.doubts, kSomeShare); !scaled.empty()) {
+        return scaled;
+    }
     std::string programs = read_among_programs(prediction.doubts);
     return programs.empty() ? cached_names_of(prediction, kMostShare) : programs;
 }
@@ -140,7 +143,6 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
           unseen_touches(prediction.doubts, kThirdShare),
           unreported_requests(prediction.doubts, kSomeShare),
           hidden_depth(prediction.doubts, prediction.elapsed_ns, prediction.recorded_ns, kMuchLonger),
-          missed_by_scaling(prediction.doubts, kSomeShare),
           left_out_data(prediction.doubts, kMostShare).empty() ? left_out_most(prediction.doubts) : std::string(),
           hidden_touches(prediction.hidden_bytes, prediction.known_bytes, kThirdShare),
           left_mapped(prediction, kThirdShare),

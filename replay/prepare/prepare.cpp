@@ -264,12 +264,16 @@ void Preparation::check() const {
         const bool bytes = demand.bytes > demand.free_bytes + demand.given_back_bytes;
         const auto number = [](uint64_t value) { return std::to_string(value); };
         if (demand.fits_without_replay()) {
-            throw machine_error("the replay does not fit on the file system of " + escape_line(demand.where) +
-                                    ": it writes " + number(demand.replay_bytes) + " bytes beside the " +
-                                    number(demand.bytes) + " to be laid out, and " + number(demand.free_bytes) +
-                                    " are free",
-                                "use a larger file system; or leave out with --not what the log writes, and replay "
-                                "with --read-only");
+            throw machine_error(
+                "the replay does not fit on the file system of " + escape_line(demand.where) + ": " +
+                    (demand.has_bytes()
+                         ? "it makes " + counted(demand.replay_inodes, "file") + " beside the " +
+                               number(demand.inodes) + " to be laid out, and " + number(demand.free_inodes) +
+                               " inodes are free"
+                         : "it writes " + number(demand.replay_bytes) + " bytes beside the " + number(demand.bytes) +
+                               " to be laid out, and " + number(demand.free_bytes) + " are free"),
+                "use a larger file system; or leave out with --not what the log writes, and replay "
+                "with --read-only");
         }
         throw machine_error(
             "it does not fit on the file system of " + escape_line(demand.where) + ": " +

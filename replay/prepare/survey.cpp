@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include <unordered_map>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,7 @@
 #include <climits>
 #include <cstring>
 #include <optional>
+#include <unordered_map>
 
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
@@ -268,11 +270,23 @@ private:
         }
     }
 
+    static constexpr int64_t kMostSize = INT64_MAX / 4;
+
     /// What the replay's own writes will take, at their peak.
     void add_replay() {
         std::vector<int64_t> now(out_.demands.size());
+        std::vector<int64_t> files(out_.demands.size());
+        std::unordered_map<uint32_t, int64_t> made;  // bytes of each file that is not there at first
         for (const Growth& growth : layout_.growth) {
             const uint32_t device = device_[growth.entry];
+            if (!layout_.entries[growth.entry].initial && growth.bytes != 0) {
+                int64_t& size = made[growth.entry];
+                const bool there = size > 0;
+                size = std::clamp(size, -kMostSize, kMostSize) + std::clamp(growth.bytes, -kMostSize, kMostSize);
+                files[device] += static_cast<int>(size > 0) - static_cast<int>(there);
+                uint64_t& most = out_.demands[device].replay_inodes;
+                most = std::max(most, static_cast<uint64_t>(std::max<int64_t>(files[device], 0)));
+            }
             int64_t& bytes = now[device];
             if (__builtin_add_overflow(bytes, growth.bytes, &bytes)) {
                 bytes = growth.bytes > 0 ? INT64_MAX : 0;
@@ -484,8 +498,13 @@ private:
 
 }  // namespace
 
+bool Demand::has_bytes() const {
+    return add_saturating(bytes, replay_bytes) <= add_saturating(free_bytes, given_back_bytes);
+}
+
 bool Demand::fits() const {
-    return fits_without_replay() && add_saturating(bytes, replay_bytes) <= add_saturating(free_bytes, given_back_bytes);
+    return fits_without_replay() && has_bytes() &&
+           add_saturating(inodes, replay_inodes) <= add_saturating(free_inodes, given_back_inodes);
 }
 
 bool Demand::fits_without_replay() const {

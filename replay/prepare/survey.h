@@ -45,10 +45,12 @@ struct Demand {
     uint64_t bytes = 0, inodes = 0;            ///< needed beyond what is there
     uint64_t free_bytes = 0, free_inodes = 0;  ///< what there is; inodes: UINT64_MAX where there is no limit
     uint64_t given_back_bytes = 0, given_back_inodes = 0;  ///< by what is removed first
-    uint64_t replay_bytes = 0;  ///< the most that a replay will have written beyond that, at least
+    uint64_t replay_bytes = 0;   ///< the most that a replay will have written beyond that, at least
+    uint64_t replay_inodes = 0;  ///< likewise, files with data
 
     bool fits() const;
     bool fits_without_replay() const;
+    bool has_bytes() const;  ///< for both
 };
 
 /// Entries of one kind: how many, and the first few for people.

@@ -45,6 +45,7 @@ SpeedKnown speed_known(const CpuSpeed& speed) {
         case CpuSpeed::Source::same_machine: return {true, "CPU speed verified"};
         case CpuSpeed::Source::no_profile: return {false, "CPU speed not verified: the recording has no profile"};
         case CpuSpeed::Source::same_name:
+        case CpuSpeed::Source::same_boot:
         case CpuSpeed::Source::profiles: break;
     }
     constexpr double kSure = 0.1;
@@ -52,6 +53,20 @@ SpeedKnown speed_known(const CpuSpeed& speed) {
     std::snprintf(text, sizeof text, "CPU speed measured, %.2f of the recording's +-%.0f %%", speed.ratio,
                   speed.uncertainty * 100);
     return {speed.uncertainty <= kSure, text};
+}
+
+/// This machine cannot be so much faster or slower than it was a moment ago.
+std::string contradicting_speeds(const ReplayResult& result) {
+    const bool computes = result.timed && result.fidelity.computing_asked_ns > 0;
+    if (!computes || result.cpu_speed.source != CpuSpeed::Source::same_boot) {
+        return {};
+    }
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "CPU speed %.2f of what was measured for the recording, on this machine since the same boot; "
+                  "--cpu-speed 1 takes it as unchanged",
+                  result.cpu_speed.ratio);
+    return text;
 }
 
 /// What this machine cost the run, if more than a little.
@@ -379,6 +394,9 @@ std::string not_measured(const ReplayResult& result) {
     if (!data.empty()) {
         return data + kSelectPaths;
     }
+    if (std::string scaled = missed_by_scaling(result.doubts, kSomeShare); !scaled.empty()) {
+        return scaled;
+    }
     std::string programs = read_among_programs(result.doubts);
     return programs.empty() ? cached_names_of(result, kMostShare) : programs;
 }
@@ -482,14 +500,14 @@ Trust trust_in(const ReplayResult& result) {
         return {Trust::Level::poor, std::move(flags)};
     }
     for (std::string why :
-         {alone_at_work(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, kMostShare),
+         {contradicting_speeds(result),
+          alone_at_work(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, kMostShare),
           missing_memory(result, kMostShare), filled_holes(result, kMostShare), new_holes(result, kMostShare),
           not_warm(result, kThirdShare), kept_in_memory(result, kThirdShare), left_out_most(result.doubts),
           unreported_requests(result.doubts, kSomeShare),
           result.timed ? hidden_depth(result.doubts, result.elapsed_ns, result.recorded_ns, kMuchLonger) : "",
           programs_among_data(result.doubts, kThirdShare), unseen_touches(result.doubts, kThirdShare),
-          missed_by_scaling(result.doubts, kSomeShare), hidden_pages(result, kThirdShare),
-          used_again(result, kThirdShare), fewer_around(result.around, kThirdShare),
+          hidden_pages(result, kThirdShare), used_again(result, kThirdShare), fewer_around(result.around, kThirdShare),
           names_asked_for(result.doubts, result.name_walk_ns, result.elapsed_ns, kThirdShare)}) {
         if (!why.empty()) {
             return {Trust::Level::poor, std::move(why)};

@@ -121,7 +121,8 @@ run 0 "$REPRISE" scale -f turns.oplog --scale 2 -o short.oplog --json
 equal "$(json "$out" as_asked)" "True"
 equal "$(json "$out" epochs)" "[{'asked': 240, 'made': 240}, {'asked': 240, 'made': 240}]"
 run 0 "$REPRISE" prepare -q turns.oplog --scale 0.02 --root short
-"$REPRISE" replay turns.oplog --root short --pace afap --scale 0.02 >"$out" 2>"$err"
+run 1 "$REPRISE" replay turns.oplog --root short --pace afap --scale 0.02
+contains "$out" "NOT MEASURED: an epoch of the scaled set has "
 contains "$out" "trust       POOR  an epoch of the scaled set has "
 
 # No space for it: refused before anything is written.
@@ -134,5 +135,16 @@ if unshare -m mount -t tmpfs none "$tmp/small" 2>/dev/null; then
     contains "$out" "dry run"
     contains "$tmp/why" "does not fit"
     lacks "$out" ".reprise-prepared"
+    # Nor are there inodes for what the replay makes.
+    for i in $(seq 1 100); do
+        printf '100 1700000000.%06d openat(AT_FDCWD, "/out/%d", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3 <0.000010>\n' $((i * 100)) "$i"
+        printf '100 1700000000.%06d write(3, "x"..., 1) = 1 <0.000010>\n' $((i * 100 + 20))
+        printf '100 1700000000.%06d close(3) = 0 <0.000010>\n' $((i * 100 + 40))
+    done >many.strace
+    run 0 "$REPRISE" import -q many.strace -o many.oplog
+    # shellcheck disable=SC2016 # for the inner shell
+    run 4 unshare -m bash -c 'mount -t tmpfs -o nr_inodes=60 none "$2/small" && "$0" prepare "$1" --root "$2/small/root"' \
+        "$REPRISE" "$PWD/many.oplog" "$tmp"
+    contains "$err" "it makes 100 files beside the"
 fi
 finish

@@ -77,12 +77,27 @@ TEST_CASE("the speed of this machine: a clone has its name and another speed") {
     const WorkProfile here = keep_profile(dir);
     for (double WorkRates::*const kind : {&WorkRates::integer, &WorkRates::inflate, &WorkRates::memcpy}) {
         WorkProfile there = here;
+        there.boot += 1;
         there.one.*kind *= 2;
         const MachineSpeed other = beside(dir, there);
         CHECK(other.cpu.source == CpuSpeed::Source::same_name);
         CHECK(other.cpu.ratio == doctest::Approx(0.7937).epsilon(0.001));  // the cube root of a half
         CHECK(to_string(other.cpu).find("not the same speed") != std::string::npos);
     }
+}
+
+TEST_CASE("the speed of this machine: measured again where it contradicts a recording made since it was booted") {
+    const TempDir dir;
+    const WorkProfile kept = keep_profile(dir);
+    WorkProfile there = measure_work_profile();
+    CHECK(beside(dir, there).cpu.source != CpuSpeed::Source::same_boot);  // what was kept was wrong
+    const auto now = work_profile_of(read_file(dir / kept_profile_name()));
+    REQUIRE(now);
+    CHECK(now->one.integer != kept.one.integer);
+    there.one.integer *= 3;
+    const MachineSpeed wrong = beside(dir, there);
+    CHECK(wrong.cpu.source == CpuSpeed::Source::same_boot);
+    CHECK(to_string(wrong.cpu).find("--cpu-speed 1") != std::string::npos);
 }
 
 TEST_CASE("the speed of this machine: the ratio of the profiles on another") {
