@@ -118,6 +118,7 @@ struct percpu_counter {
 #define MM_SHMEMPAGES 3
 struct mm_struct {
     void* pgd;
+    unsigned long hiwater_rss;
     struct percpu_counter rss_stat[4];
 };
 struct kernfs_node {

@@ -128,17 +128,19 @@ int BPF_PROG(task_exec, struct task_struct* task, int old_pid, struct linux_binp
     return 0;
 }
 
-/* Most memory besides files that the process held, bytes: its largest resident set less what it has of files now. From
- * Linux 6.16 on the memory is still there when its last thread ends; before, and where counts are kept otherwise, 0. */
+/* Most memory besides files that the process held since its last exec, bytes: its largest resident set less what it has
+ * of files now. From Linux 6.16 on the memory is still there when its last thread ends; before, and where counts are
+ * kept otherwise, 0. (signal->maxrss knows of the memory before an exec, too: the recorder's.) */
 static __always_inline __u64 held_memory(struct task_struct* task) {
     struct mm_struct* memory = task->mm;
     if (!memory || !tells_pages()) {
         return 0;
     }
-    const __u64 most = BPF_CORE_READ(task, signal, maxrss);
     const long long files = BPF_CORE_READ(memory, rss_stat[MM_FILEPAGES].count),
-                    shared = BPF_CORE_READ(memory, rss_stat[MM_SHMEMPAGES].count);
-    const __u64 of_files = (files > 0 ? files : 0) + (shared > 0 ? shared : 0);
+                    shared = BPF_CORE_READ(memory, rss_stat[MM_SHMEMPAGES].count),
+                    own = BPF_CORE_READ(memory, rss_stat[MM_ANONPAGES].count);
+    const __u64 of_files = (files > 0 ? files : 0) + (shared > 0 ? shared : 0), now = of_files + (own > 0 ? own : 0),
+                before = BPF_CORE_READ(memory, hiwater_rss), most = before > now ? before : now;
     return most > of_files ? (most - of_files) << 12 : 0;
 }
 

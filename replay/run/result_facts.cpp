@@ -21,8 +21,12 @@ std::optional<uint64_t> device_data(const ReplayResult& result) {
     if (result.memory && result.memory->group.reached != 0) {
         return std::nullopt;  // what the job wrote may have been read back
     }
-    // With much more the kernel takes pages back, and reads them again.
-    const uint64_t most = result.memory ? result.memory->limit / 4 : result.machine.memory_bytes / 4;
+    if (result.fidelity.caches_dropped > 0) {
+        return std::nullopt;  // what was read before that was read again
+    }
+    // With much more the kernel takes pages back, and reads them again. A control group may leave less than there is.
+    const uint64_t machine = std::min(result.machine.memory_bytes, result.free_memory.value_or(UINT64_MAX));
+    const uint64_t most = (result.memory ? result.memory->limit : machine) / 4;
     if (*result.cache->data_bytes > most || result.bytes_written > most) {
         return std::nullopt;
     }

@@ -26,6 +26,20 @@ for _ in range(3):
     contains "$out" "24.0 MiB"
 fi
 
+# The memory that the job held, and not the recorder's, which its process had before it became the job's.
+if command -v python3 >/dev/null; then
+    run 0 "$REPRISE" capture -q -f -o held.oplog -- python3 -c 'held = b"x" * (100 << 20)'
+    run 0 "$REPRISE" dump --tables --no-ops held.oplog
+    held=$(grep -o 'peak_memory_bytes"="[0-9]*' "$out" | grep -o '[0-9]*$')
+    if [[ -n $held ]]; then # Linux before 6.16 does not tell
+        ((held > 100 << 20 && held < 120 << 20)) || fail "100 MiB held: $held"
+        run 0 "$REPRISE" capture -q -f -o held.oplog -- sh -c 'exit 0'
+        run 0 "$REPRISE" dump --tables --no-ops held.oplog
+        held=$(grep -o 'peak_memory_bytes"="[0-9]*' "$out" | grep -o '[0-9]*$')
+        ((${held:-0} < 8 << 20)) || fail "a shell that ends held $held"
+    fi
+fi
+
 # A signal while the op log is made, the job being over: what is left and what to do is said, and no half log stays.
 "$REPRISE" capture -f -o cut.oplog -- dd if=/dev/zero of=/dev/null bs=1 count=300000 2>cut.err &
 recorder=$!
