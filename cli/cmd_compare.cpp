@@ -370,8 +370,9 @@ const Registration registration{{
             "--tolerance. A percentage is of A's value; for au it is percentage points.\n\nWith --against: the runs of "
             "A are "
             "what was, those of B what is now. Each metric is better, worse, the same or too noisy to tell: elapsed, "
-            "throughput, au, p50 and p99 of each kind of call that matters. Exits with 1 if one is worse, or if there "
-            "are too few runs to tell; corrected for the number of metrics, so that sides that are alike pass 19 times "
+            "throughput, au, p50 and p99 of each kind of call that matters. Exits with 1 if one is worse, or if none "
+            "can tell (too few runs, or too noisy ones); corrected for the number of metrics, so that sides that are "
+            "alike pass 19 times "
             "in 20.",
     .examples = {{"reprise compare job.oplog run.oplog", "recording and replay"},
                  {"reprise compare job.oplog run.oplog --tolerance elapsed=5% --tolerance results=3", "as a test"},

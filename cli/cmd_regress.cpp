@@ -485,8 +485,7 @@ const Registration registration{{
         "cold\n"
         "    [target ext4]\n    remount = umount /mnt/a && mount /dev/sdb1 /mnt/a\n\n"
         "Interrupted or killed, the same command goes on. Exit code 1: a check failed, or something got worse, or "
-        "there "
-        "are too few runs to tell.",
+        "no metric can tell (too few runs, or too noisy ones).",
     .examples = {{"reprise regress suite.ini --target ext4=/mnt/a --target xfs=/mnt/b --runs 10", "XFS beside ext4"},
                  {"reprise regress suite.ini --target new=/mnt/a --baseline base.json",
                   "this kernel beside the last one"},

@@ -21,6 +21,7 @@ using FigureOf = std::function<double(const RunRecord&)>;
 
 /// Kinds of calls that are worth a metric: at least so many calls in each run, and this share of the time in calls.
 constexpr uint64_t kLeastCalls = 100;
+constexpr uint64_t kLeastForP99 = 1000;  // ten calls are beyond it
 constexpr double kLeastShare = 0.01;
 
 std::vector<double> figures(const Runs& runs, const FigureOf& figure) {
@@ -86,13 +87,19 @@ std::vector<MetricRuns> metrics_of(const Runs& a, const Runs& b, const Threshold
         add("au", true, true, [](const RunRecord& run) { return *run.au; });
     }
     const auto requests = [](const RunRecord& run) { return run.requests.ops >= kLeastCalls; };
+    const auto many_requests = [](const RunRecord& run) { return run.requests.ops >= kLeastForP99; };
     if (in_all(a, requests) && in_all(b, requests)) {
         add("request.p50", false, false, [](const RunRecord& run) { return run.requests.p50; });
-        add("request.p99", false, false, [](const RunRecord& run) { return run.requests.p99; });
+        if (in_all(a, many_requests) && in_all(b, many_requests)) {
+            add("request.p99", false, false, [](const RunRecord& run) { return run.requests.p99; });
+        }
     }
     for (const std::string& kind : kinds_that_matter(a, b)) {
         add(kind + ".p50", false, false, [&](const RunRecord& run) { return run.kinds.at(kind).p50; });
-        add(kind + ".p99", false, false, [&](const RunRecord& run) { return run.kinds.at(kind).p99; });
+        const auto many = [&](const RunRecord& run) { return run.kinds.at(kind).ops >= kLeastForP99; };
+        if (in_all(a, many) && in_all(b, many)) {
+            add(kind + ".p99", false, false, [&](const RunRecord& run) { return run.kinds.at(kind).p99; });
+        }
     }
     return out;
 }
@@ -238,6 +245,12 @@ std::string metric_value(const std::string& metric, double value) {
     return metric == "au" ? format_share(value) : format_duration(std::llround(value));
 }
 
+bool Regression::undecided() const {
+    return std::all_of(metrics.begin(), metrics.end(), [](const MetricFinding& one) {
+        return one.finding == Finding::few || one.finding == Finding::noisy;
+    });
+}
+
 std::vector<std::string> Regression::sentences() const {
     std::vector<std::string> out;
     if (!other_cache.empty()) {
@@ -256,6 +269,9 @@ std::vector<std::string> Regression::sentences() const {
                               : counted(runs_a, "run") + " against " + std::to_string(runs_b) +
                                     " are too few to tell a change from chance") +
                       "; from " + std::to_string(least_runs(3, kChance / 2)) + " runs per side on it can be told.");
+    } else if (undecided()) {
+        out.emplace_back(
+            "NO VERDICT: all metrics are too noisy: more runs, a quieter machine, or a larger --threshold.");
     }
     add(Finding::better, "BETTER: ", change_text);
     add(Finding::noisy, "TOO NOISY: ", [](const MetricFinding& one) {

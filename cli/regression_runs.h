@@ -38,7 +38,9 @@ struct Regression {
     /// The first lines: what it comes to, and whether that may be believed.
     std::vector<std::string> sentences() const;
     /// Whether nothing got worse, and that could have been seen: not where one side is cold and the other warm.
-    bool passed() const { return finding() != Finding::worse && finding() != Finding::few && other_cache.empty(); }
+    /// No metric could show a change: too few runs, or too noisy ones.
+    bool undecided() const;
+    bool passed() const { return finding() != Finding::worse && !undecided() && other_cache.empty(); }
 };
 
 struct RegressionSides {

@@ -29,17 +29,17 @@ RunRecord run_of(double seconds, double read_p99 = 2e6) {
     run.ops = 1000;
     run.elapsed_s = seconds;
     run.bytes = 1e9;
-    run.kinds["read"] = {900, 9e8, 1e5, read_p99};
+    run.kinds["read"] = {1900, 9e8, 1e5, read_p99};
     run.kinds["fstat"] = {900, 1e6, 1e3, 2e3};  // no time
     run.kinds["fsync"] = {5, 9e8, 1e8, 2e8};    // too few calls
     run.places = {{"compute", 1e9}, {"storage;dataset;read", seconds * 1e8}, {"storage;checkpoint;fsync", 1e7}};
     return run;
 }
 
-std::vector<RunRecord> runs_of(double seconds) {
+std::vector<RunRecord> runs_of(double seconds, double scatter = 1) {
     std::vector<RunRecord> out;
     for (const double off : {0.0, 0.1, -0.1, 0.05, -0.05, 0.02, -0.02, 0.03}) {
-        out.push_back(run_of(seconds * (1 + off / 20)));
+        out.push_back(run_of(seconds * (1 + scatter * off / 20)));
     }
     return out;
 }
@@ -63,6 +63,22 @@ const MetricFinding& metric(const Regression& regression, const std::string& nam
 }
 
 }  // namespace
+
+TEST_CASE("regression of runs: nothing has passed where all metrics are too noisy; p99 needs a thousand calls") {
+    std::vector<RunRecord> old = runs_of(10, 30), now = runs_of(10.8, 30);
+    for (std::vector<RunRecord>* const side : {&old, &now}) {
+        for (RunRecord& run : *side) {
+            run.kinds["read"].ops = 999;
+            run.kinds["read"].p50 *= run.elapsed_s;
+        }
+    }
+    const Regression noisy = regression_of({"old", "new", old, now}, {}, false);
+    CHECK(noisy.metrics.size() == 3);  // elapsed, throughput, read.p50
+    CHECK(noisy.finding() == Finding::noisy);
+    CHECK(noisy.undecided());
+    CHECK_FALSE(noisy.passed());
+    CHECK(noisy.sentences().front().starts_with("NO VERDICT: all metrics are too noisy"));
+}
 
 TEST_CASE("regression of runs: what got worse is said first, and fails") {
     const Regression regression = regression_of({"old", "new", runs_of(10), runs_of(11)}, {}, false);
