@@ -77,7 +77,7 @@ std::optional<std::pair<double, double>> au_range(const Prediction& p, const Acc
 double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 /// Pages that the recording does not know of.
-void put_hidden(const LogReader& log, const Predictor& predictor, PredictOptions& how) {
+RecordedCache put_hidden(const LogReader& log, const Predictor& predictor, PredictOptions& how) {
     const RecordedCache recorded = plan_cache(predictor.plan(), log).recorded;
     how.hidden_bytes = recorded.hides_touches() ? recorded.touched_in_memory : 0;
     how.known_bytes = recorded.read_bytes;
@@ -85,6 +85,15 @@ void put_hidden(const LogReader& log, const Predictor& predictor, PredictOptions
     if (recorded.touched_bytes != 0) {
         how.mapped_times = 1 + static_cast<double>(recorded.around_bytes) / static_cast<double>(recorded.touched_bytes);
     }
+    return recorded;
+}
+
+/// What was in memory when recorded, and is not in the prediction, or the other way round; 0: little, or not known.
+uint64_t cached_otherwise(const RecordedCache& recorded, const PredictOptions& how) {
+    constexpr uint64_t kPart = 10, kLittle = 1 << 20;
+    const uint64_t fetched = std::min(recorded.fetched_bytes.value_or(0), recorded.read_bytes);
+    const uint64_t other = how.warm ? fetched : recorded.read_bytes - fetched;
+    return recorded.pages_known && other >= std::max(recorded.read_bytes / kPart, kLittle) ? other : 0;
 }
 
 Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summary, const StorageModel& model,
@@ -376,7 +385,7 @@ int run(const po::variables_map& values) {
         service->put(how);
     }
     const Predictor predictor(log, how.filter, how.access);
-    put_hidden(log, predictor, how);
+    const RecordedCache recorded = put_hidden(log, predictor, how);
     if (cluster_given(values)) {
         return run_cluster(values, log, predictor, how);
     }
@@ -406,6 +415,8 @@ int run(const po::variables_map& values) {
             json["not_in_service"][kind] = n;
         }
         json["touches_hidden"] = result.hidden_bytes != 0;
+        json["cache"] = how.warm ? "warm" : "cold";
+        json["cached_otherwise_bytes"] = cached_otherwise(recorded, how);
         json["output_lost"] = result.output_lost.empty() ? Json(nullptr) : Json(printable(result.output_lost));
         json["memory"] = how.memory ? predicted_memory_json(*how.memory, memory) : Json(nullptr);
         json["by_epoch"] = predicted_epochs_json(result);
@@ -428,6 +439,11 @@ int run(const po::variables_map& values) {
             std::cout << "NOT MEASURED: " << why << ".\n";
         }
         print(result, use, how.storage, took);
+        if (const uint64_t other = cached_otherwise(recorded, how); other != 0 && !service) {
+            std::cout << "cache: " << (how.warm ? "warm" : "cold") << "; of the " << format_bytes(recorded.read_bytes)
+                      << " that are read, " << format_bytes(other) << (how.warm ? " were not" : " were")
+                      << " in memory when recorded (--cache)\n";
+        }
         if (service) {
             std::cout << "service times: " << service_line(*service, result) << "\n";
         }

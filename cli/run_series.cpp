@@ -248,6 +248,7 @@ void RunSeries::print_verdict(std::ostream& out) const {
         if (seconds.level < 0.95) {
             out << " (6 runs give 95 %)";
         }
+        out << (goal_.until_stable_s && not_stable().empty() ? ": stable" : "");
     }
     out << "\n";
     if (verdict_.drift) {

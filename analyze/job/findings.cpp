@@ -140,7 +140,8 @@ void add_data(const JobAnalysis& job, Out& out) {
     }
     if (job.reuse.again_bytes > 0.2 * job.reuse.bytes() && job.reuse.bytes() > (1 << 20)) {
         out.push_back({0.12, "Of " + bytes(job.reuse.bytes()) + " read, " + bytes(job.reuse.again_bytes) +
-                                 " were read before; half of them after at most " + bytes(job.reuse.median()) +
+                                 " by reads that begin where others began before; half of them after at most " +
+                                 bytes(job.reuse.median()) +
                                  " of other data, so a page cache of that size serves them."});
     }
     if (job.by_process.count > 1 && job.by_process.most_over_mean() >= 2 && job.by_process.most > (1 << 20)) {
