@@ -88,7 +88,7 @@ double measure_scattered_writes(const StorageFolder& in);
 /// Past the page cache, one call after the other; empty where the file system refuses them.
 std::vector<SizedLatency> measure_direct_writes(const StorageFolder& in);
 /// ns of a sync after a write of 4 KiB.
-int64_t measure_sync(const StorageFolder& in);
+int64_t measure_sync(const StorageFolder& in, bool longer);
 /// Writes of some sizes, one after the other to the end of a file, as logs and checkpoints are written.
 void measure_small_writes(const StorageFolder& in, StorageModel& m);
 

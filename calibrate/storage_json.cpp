@@ -222,7 +222,7 @@ void read_newer(Reader& r, StorageModel& m) {
           Time{"ioctl_ns", &m.ioctl_ns}, Time{"fstat_ns", &m.fstat_ns}, Time{"open_cold_ns", &m.open_cold_ns},
           Time{"change_ns", &m.change_ns}, Time{"write_part_ns", &m.write_part_ns}, Time{"list_ns", &m.list_ns},
           Time{"list_name_ns", &m.list_name_ns}, Time{"list_cold_ns", &m.list_cold_ns},
-          Time{"dirty_expire_ns", &m.dirty_expire_ns}}) {
+          Time{"dirty_expire_ns", &m.dirty_expire_ns}, Time{"fsync_longer_ns", &m.fsync_longer_ns}}) {
         if (r.has(key)) {
             *out = r.ns(key);
         }
@@ -270,6 +270,7 @@ std::string to_json(const StorageModel& m) {
               {"list_cold_ns", m.list_cold_ns},
               {"call_ns", m.call_ns},
               {"fsync_ns", m.fsync_ns},
+              {"fsync_longer_ns", m.fsync_longer_ns},
               {"read", latencies_json(m.read)},
               {"write", latencies_json(m.write)},
               {"direct_write", latencies_json(m.direct_write)},

@@ -71,7 +71,8 @@ public:
         step("writes past the page cache");
         m.direct_write = measure_direct_writes(*this);
         step("fsync");
-        m.fsync_ns = measure_sync(*this);
+        m.fsync_ns = measure_sync(*this, false);
+        m.fsync_longer_ns = measure_sync(*this, true);
         step("cached reads");
         m.cached_bytes_per_s = cached();
         const int64_t cached_ns = cached_small();

@@ -59,6 +59,7 @@ struct StorageModel {
     int64_t list_cold_ns = 0;            // how much longer the first one of a directory takes that is not cached
     int64_t call_ns = 0;                 // a call that does nothing
     int64_t fsync_ns = 0;                // of a file with 4 KiB to write
+    int64_t fsync_longer_ns = 0;         // of a file that is 4 KiB longer; 0: an older model
     std::vector<SizedLatency> read;      // from the storage, ascending by bytes; at least one
     int64_t write_part_ns = 0;           // how much longer a write takes that begins within a page and goes beyond it
     std::vector<SizedLatency> write;     // into the page cache, or through it where the file system has none for writes

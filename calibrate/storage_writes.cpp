@@ -132,14 +132,16 @@ std::vector<SizedLatency> measure_direct_writes(const StorageFolder& in) {
     return out;
 }
 
-int64_t measure_sync(const StorageFolder& in) {
-    const UniqueFd file(::open((in.folder() + "/sync").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+int64_t measure_sync(const StorageFolder& in, bool longer) {
+    const UniqueFd file(::open((in.folder() + "/sync").c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600));
     const StorageBuffer buffer(kAlign);
+    off_t at = 0;
     return usual(in.timed(
         [&] {
-            if (::pwrite(file.get(), buffer.data, kAlign, 0) < 0 || ::fsync(file.get()) != 0) {
+            if (::pwrite(file.get(), buffer.data, kAlign, at) < 0 || ::fsync(file.get()) != 0) {
                 in.failed("cannot sync a file");
             }
+            at += longer ? kAlign : 0;
         },
         100));
 }

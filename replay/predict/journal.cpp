@@ -29,6 +29,16 @@ int64_t Journal::written(bool grown) {
     return blocks_ ? written : 0;
 }
 
+bool Journal::logs(FileId file) const {
+    const auto grown = [](const Size& size) { return size.now > size.synced; };
+    if (file != 0) {
+        const auto found = sizes_.find(file);
+        return names_ != 0 || (found != sizes_.end() && grown(found->second));
+    }
+    return names_ != 0 ||
+           std::any_of(sizes_.begin(), sizes_.end(), [&](const auto& each) { return grown(each.second); });
+}
+
 int64_t Journal::sync(FileId file) {
     const auto found = sizes_.find(file);
     const bool grown = found != sizes_.end() && found->second.now > found->second.synced;

@@ -21,6 +21,8 @@ public:
     void changed_name() { ++names_; }
     /// `size`: that the file had at first, bytes; an offset below 0: at its end.
     void wrote(FileId file, int64_t size, int64_t offset, int64_t bytes);
+    /// Whether a sync of the file has something to log; `file` 0: of all.
+    bool logs(FileId file) const;
     /// Blocks that a sync of the file, or of all, writes now.
     int64_t sync(FileId file);
     int64_t sync_all();

@@ -147,6 +147,11 @@ int64_t VirtualStorage::beside_syncs(int64_t now, int64_t end) {
     return end;
 }
 
+/// Of a sync with nothing else to write; `file` 0: of all. On any file system, as it was measured.
+int64_t VirtualStorage::logged_ns(FileId file) const {
+    return journal_.logs(file) ? std::max(model_.fsync_ns, model_.fsync_longer_ns) : model_.fsync_ns;
+}
+
 /// After the data; nobody else writes meanwhile.
 int64_t VirtualStorage::write_journal(int64_t blocks, int64_t now) {
     if (blocks == 0) {

@@ -167,6 +167,25 @@ TEST_CASE_FIXTURE(Calls, "a sync writes what the journal has of names and sizes"
     CHECK(calls.storage().unknown_journal_ns() == unknown);
 }
 
+TEST_CASE_FIXTURE(Calls, "a sync of a longer file, and after names that changed, takes what was measured of one") {
+    constexpr int64_t kLonger = 50 * kSync;
+    storage.file_system = "btrfs";
+    storage.fsync_longer_ns = kLonger;
+    const auto write = [&](int64_t offset, int64_t sync) {
+        add({.kind = OpKind::pwrite, .result = 300, .handle = out, .fd = 4, .offset = offset, .size = 300},
+            cached(300));
+        add({.kind = OpKind::fsync, .handle = out, .fd = 4}, 300 + sync);
+    };
+    sized(other, 4'096);
+    write(0, kSync);
+    write(4'096, kLonger);
+    write(4'096, kSync);
+    add({.kind = OpKind::unlink, .file = made}, kRemove);
+    write(0, kLonger);
+    add({.kind = OpKind::syncfs, .handle = out, .fd = 4}, kSync);
+    check();
+}
+
 TEST_CASE_FIXTURE(Calls, "the first look at a file finds its name") {
     storage.open_cold_ns = kOpen + 77;
     const auto open = [&](FileId of, int64_t result, int64_t takes) {
