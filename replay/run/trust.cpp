@@ -285,6 +285,30 @@ std::string new_holes(const ReplayResult& result, double share) {
            " that are read have no blocks here, and had when recorded (sparse or compressed files)";
 }
 
+/// "the device read 11.3 MiB of 40.0 MiB that were not in memory, which are compressed here, or shared with other
+/// files", where more than a share was not read: the recording's device had all of it to read.
+std::string less_fetched(const ReplayResult& result, double share) {
+    if (!result.cache || !result.cache->before || !result.device_read_bytes || *result.device_read_bytes == 0) {
+        return {};
+    }
+    const CacheReport& cache = *result.cache;
+    const auto less = [](uint64_t a, uint64_t b) { return a - std::min(a, b); };
+    if (cache.choice.regime != CacheRegime::cold || !cache.recorded.pages_known || cache.unseen != 0 ||
+        cache.uncached_names != 0) {
+        return {};
+    }
+    const uint64_t others = result.device_counter ? result.device_counter->read_bytes : 0;
+    const uint64_t read = std::max(*result.device_read_bytes, others);  // by threads of the file system
+    const uint64_t fetched = less(cache.recorded.fetched_bytes.value_or(0), cache.recorded.unserved_bytes);
+    const uint64_t absent = less(cache.bytes, *cache.before + cache.memory_file_bytes + cache.hole_bytes);
+    const uint64_t wanted = std::min(fetched, absent), missing = less(wanted, read);
+    if (missing <= kLittleAgain || static_cast<double>(missing) <= share * static_cast<double>(wanted)) {
+        return {};
+    }
+    return "the device read " + format_bytes(read) + " of the " + format_bytes(wanted) +
+           " that were not in memory: they are compressed here, or shared with other files, and were not when recorded";
+}
+
 std::string hidden_pages(const ReplayResult& result, double share) {
     if (!hides_touches(result)) {
         return {};
@@ -507,7 +531,8 @@ Trust trust_in(const ReplayResult& result) {
           unreported_requests(result.doubts, kSomeShare),
           result.timed ? hidden_depth(result.doubts, result.elapsed_ns, result.recorded_ns, kMuchLonger) : "",
           programs_among_data(result.doubts, kThirdShare), unseen_touches(result.doubts, kThirdShare),
-          hidden_pages(result, kThirdShare), used_again(result, kThirdShare), fewer_around(result.around, kThirdShare),
+          hidden_pages(result, kThirdShare), less_fetched(result, kMostShare), used_again(result, kThirdShare),
+          fewer_around(result.around, kThirdShare),
           names_asked_for(result.doubts, result.name_walk_ns, result.elapsed_ns, kThirdShare)}) {
         if (!why.empty()) {
             return {Trust::Level::poor, std::move(why)};
@@ -540,6 +565,7 @@ Trust trust_in(const ReplayResult& result) {
           missing_memory(result, kSomeShare),
           filled_holes(result, kSomeShare),
           new_holes(result, kSomeShare),
+          less_fetched(result, kThirdShare),
           not_warm(result, kSomeShare),
           others_on_device(result),
           memory_doubt(result),

@@ -116,6 +116,38 @@ TEST_CASE("trust: poor where what was read is neither in memory nor on the devic
     CHECK_FALSE(device_data(result));
 }
 
+TEST_CASE("trust: what the recording's device read, and this one need not") {
+    ReplayResult result = good_run();
+    CacheReport cache;
+    cache.choice.regime = CacheRegime::cold;
+    cache.recorded.pages_known = true;
+    cache.recorded.read_bytes = cache.bytes = 40 * kMiB;
+    cache.recorded.fetched_bytes = 40 * kMiB;
+    cache.before = 0;
+    result.cache = cache;
+    result.device_counter.reset();
+    result.device_read_bytes = 11 * kMiB;
+    check(result, "poor",
+          "the device read 11.0 MiB of the 40.0 MiB that were not in memory: they are compressed here, or shared with "
+          "other files, and were not when recorded");
+    result.device_read_bytes = 25 * kMiB;
+    CHECK(trust_in(result).level == Trust::Level::fair);
+    result.device_read_bytes = 35 * kMiB;
+    CHECK(trust_in(result).level == Trust::Level::good);
+    result.device_read_bytes = 11 * kMiB;
+    for (const auto& change : std::vector<std::function<void(ReplayResult&)>>{
+             [](ReplayResult& r) { r.cache->recorded.fetched_bytes = 12 * kMiB; },
+             [](ReplayResult& r) { r.cache->before = 30 * kMiB; },
+             [](ReplayResult& r) { r.cache->choice.regime = CacheRegime::as_is; },
+             [](ReplayResult& r) { r.cache->recorded.pages_known = false; },
+             [](ReplayResult& r) { r.cache->uncached_names = 1; }, [](ReplayResult& r) { r.cache->unseen = 1; },
+             [](ReplayResult& r) { r.device_counter = DeviceCounter{.read_bytes = 40 * kMiB}; }}) {
+        ReplayResult other = result;
+        change(other);
+        CHECK(trust_in(other).reason.find("the device read") == std::string::npos);
+    }
+}
+
 TEST_CASE("trust: at most fair where mapped files are cold here and were in memory when recorded") {
     ReplayResult result = good_run();
     result.cache.emplace();
