@@ -236,11 +236,11 @@ int64_t PosixEngine::perform(const OpBlock& b, size_t i, OpKind kind) {
         case OpKind::splice: return copy(b, i, kind);
         case OpKind::flock: return lock(b, i);
         case OpKind::uring_submit:
-        case OpKind::aio_submit: return request(b, i);
+        case OpKind::aio_submit:
         case OpKind::uring_complete:
-        case OpKind::aio_complete: return result_of(b, i);
+        case OpKind::aio_complete:
         case OpKind::aio_reap:
-        case OpKind::uring_enter: return enter(b, i);
+        case OpKind::uring_enter: return submit_async(b, i, kind);
         case OpKind::pipe: return make_memfd(b, i);
         case OpKind::exec:
             worker_.descriptors.exec();

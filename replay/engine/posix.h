@@ -56,6 +56,10 @@ public:
         const auto kind = static_cast<OpKind>(b.kind[i]);
         if (__builtin_expect(ring_ != nullptr, 0)) {
             notice(kind);
+            // What submit_other() looks for, no request has, but for the limit of a file's size.
+            if (info(kind).is(Trait::async) && !worker_.read_only && b.result[i] != -EFBIG) {
+                return submit_async(b, i, kind);
+            }
         }
         if (kind == OpKind::pread || kind == OpKind::read) {
             const int fd = worker_.descriptors.get(b.handle[i]);
@@ -147,6 +151,7 @@ private:
     int64_t clone(int from, int64_t offset, int to, int64_t offset2, size_t bytes);
     int64_t from_nothing(HandleId handle, int fd, int64_t offset, bool by_offset, size_t bytes);
     /// Requests
+    int64_t submit_async(const OpBlock& b, size_t i, OpKind kind);
     int64_t request(const OpBlock& b, size_t i);
     int64_t make(const OpBlock& b, size_t i, ReplayedRing& ring, const AsyncRequest& asked, int fd);
     int64_t make_at_once(const OpBlock& b, size_t i, const AsyncRequest& asked, int fd);

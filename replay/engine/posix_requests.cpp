@@ -28,7 +28,27 @@ auto as_call(const Do& what) {
     return result;
 }
 
+/// As keeps(), of a request or its completion: a column that the kind does not have is 0, which is kept.
+bool keeps_request(const Plan& plan, const OpBlock& b, size_t i) {
+    if (!plan.selector->keeps_request(b.request[i])) {
+        return false;
+    }
+    const HandleId handle = b.handle[i];
+    const bool handle_kept = handle >= plan.handle_flags.size() || (plan.handle_flags[handle] & kHandleLeftOut) == 0;
+    return handle_kept && plan.keeps_file(b.file[i]);
+}
+
 }  // namespace
+
+int64_t PosixEngine::submit_async(const OpBlock& b, size_t i, OpKind kind) {
+    switch (kind) {
+        case OpKind::uring_submit:
+        case OpKind::aio_submit: return request(b, i);
+        case OpKind::uring_complete:
+        case OpKind::aio_complete: return result_of(b, i);
+        default: return enter(b, i);
+    }
+}
 
 ReplayedRing* PosixEngine::ring_at(uint64_t op) {
     const auto& rings = task_.requests.rings;
@@ -144,7 +164,7 @@ RequestCall PosixEngine::call_of(const OpBlock& b, size_t i, const AsyncRequest&
 }
 
 int64_t PosixEngine::request(const OpBlock& b, size_t i) {
-    if (!keeps(worker_.plan, b, i)) {
+    if (!keeps_request(worker_.plan, b, i)) {
         return not_performed(LeftOut::filter);
     }
     const uint64_t op = b.first + i;
@@ -283,7 +303,7 @@ int64_t PosixEngine::enter(const OpBlock& b, size_t i) {
 }
 
 int64_t PosixEngine::result_of(const OpBlock& b, size_t i) {
-    if (!keeps(worker_.plan, b, i)) {
+    if (!keeps_request(worker_.plan, b, i)) {
         return not_performed(LeftOut::filter);
     }
     const uint32_t request = b.request[i];

@@ -18,6 +18,7 @@
 #include "replay/plan/edges_rules.h"
 #include "replay/plan/left_out.h"
 #include "replay/plan/plan.h"
+#include "replay/run/fetch_ahead.h"
 #include "replay/run/paces.h"
 #include "replay/run/shared.h"
 
@@ -176,6 +177,9 @@ private:
         for (size_t i = from; i < to; ++i) {
             if (__builtin_expect(control_.stopped(), 0)) {
                 return false;
+            }
+            if (i % kFetchEach == 0) {
+                fetch_ahead(b, i, rows);
             }
             if constexpr (!Pace::kChained) {
                 if (!pace_.due(b, i)) {
