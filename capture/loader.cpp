@@ -247,7 +247,10 @@ struct BpfPrograms::Impl {
         if (const std::string said = first_failure(); !said.empty()) {
             detail += "; libbpf: " + escape_line(said);
         }
-        throw machine_error(what + ": " + detail, capture_fallback());
+        throw machine_error(what + ": " + detail,
+                            error == ENOMEM ? "a smaller ring buffer may fit (--ring 4M), or give the control group of "
+                                              "the recorder more memory"
+                                            : capture_fallback());
     }
 
     bpf_map* map(const char* name) const {

@@ -25,9 +25,11 @@ def read():
 
 thread = threading.Thread(target=read)
 thread.start()
-for _ in range(400):
-    for _ in range(30_000):
-        pass
+for _ in range(400):  # a second of computing, on any machine
+    end = time.thread_time() + 0.0025
+    while time.thread_time() < end:
+        for _ in range(1000):
+            pass
     time.sleep(0.0005)
 time.sleep(1)  # needs no lock, but comes after what does
 thread.join()
