@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <queue>
 #include <unordered_map>
+#include <utility>
 
 #include "formats/oplog/block_codec.h"
 #include "formats/oplog/block_storage.h"
@@ -359,6 +361,10 @@ struct LogReader::Impl {
 
     // Sections of several blocks that some OpBlock holds decoded, by file offset.
     std::unordered_map<uint64_t, std::weak_ptr<OpBlock::Storage>> shared;
+    // The last two of many blocks, also when nobody holds them: tasks that follow one another, each of a few ops, would
+    // else decode 65,536 for theirs.
+    std::array<std::shared_ptr<OpBlock::Storage>, 2> recent;
+    static constexpr size_t kManyBlocks = 64;
 
     void decode(const BlockInfo& block, OpBlock& into);
 };
@@ -410,11 +416,12 @@ std::vector<BlockInfo> LogReader::blocks_of(TaskId task) const {
 
 void LogReader::Impl::decode(const BlockInfo& block, OpBlock& into) {
     const auto look = [&] {
-        for (const BlockInfo& one : into.storage_->blocks) {
-            if (one.start == block.start && one.task == block.task && one.ops == block.ops &&
-                one.first == block.first) {
-                return into.view(block.start, block.ops);
-            }
+        const std::vector<BlockInfo>& blocks = into.storage_->blocks;  // by start
+        const auto one = std::lower_bound(blocks.begin(), blocks.end(), block.start,
+                                          [](const BlockInfo& other, auto start) { return other.start < start; });
+        if (one != blocks.end() && one->start == block.start && one->task == block.task && one->ops == block.ops &&
+            one->first == block.first) {
+            return into.view(block.start, block.ops);
         }
         throw Corrupt("these blocks are not those the index names");
     };
@@ -449,6 +456,9 @@ void LogReader::Impl::decode(const BlockInfo& block, OpBlock& into) {
         storage.shared = true;
         const std::lock_guard lock(shared_blocks_mutex);
         shared[block.file_offset] = into.storage_;
+        if (runs.size() >= kManyBlocks) {
+            recent[1] = std::exchange(recent[0], into.storage_);
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "replay/plan/edges_rules.h"
+#include "replay/plan/known_waits.h"
 #include "replay/plan/locks.h"
 #include "replay/plan/written_ranges.h"
 
@@ -344,11 +345,10 @@ private:
         if (source == task) {
             return false;
         }
-        uint64_t& waited = waited_[task][source];
-        if (waited > source_op) {
+        if (waited_[task].of(source) > source_op) {
             return false;
         }
-        waited = source_op + 1;
+        waited_[task].set(source, source_op + 1);
         plan_.tasks[task].waits.push_back({op, source_op, source, 0, kind});
         know_what_it_knew(task, source, source_op);
         return true;
@@ -357,15 +357,13 @@ private:
     /// What the source had waited for when it was done, whoever waits for it need not wait for again. Known where the
     /// source has not gone on since.
     void know_what_it_knew(TaskId task, TaskId source, uint64_t source_op) {
-        constexpr size_t kMostKnown = 64;
-        const auto& known = waited_[source];
-        if (passed_[source] != source_op + 1 || !pending_[source].none() || known.size() > kMostKnown) {
+        const auto* const known = waited_[source].few();
+        if (passed_[source] != source_op + 1 || !pending_[source].none() || known == nullptr) {
             return;
         }
-        for (const auto& [other, until] : known) {
+        for (const auto& [other, until] : *known) {
             if (other != task) {
-                uint64_t& own = waited_[task][other];
-                own = std::max(own, until);
+                waited_[task].raise(other, until);
             }
         }
     }
@@ -402,8 +400,8 @@ private:
             locks_.forked(process, child);
         }
         // What the spawner has waited for, the child need not wait for again.
-        waited_[peer] = waited_[task];
-        waited_[peer][task] = op.op + 1;
+        waited_[peer] = waited_[task].inherited();
+        waited_[peer].set(task, op.op + 1);
     }
 
     void resources(TaskId task, ProcessId process, const OpRef& op) {
@@ -623,9 +621,9 @@ private:
     std::vector<uint8_t>& refused_;
     const Tables& tables_;
     LockOrder locks_;
-    std::vector<std::unordered_map<TaskId, uint64_t>> waited_;  // by task: ops of another that are known to be done
-    std::vector<uint64_t> passed_;                              // by task: one past the last op seen
-    std::vector<std::vector<uint64_t>> sources_;                // by task: ops that edges of the log name
+    std::vector<KnownWaits> waited_;              // by task
+    std::vector<uint64_t> passed_;                // by task: one past the last op seen
+    std::vector<std::vector<uint64_t>> sources_;  // by task: ops that edges of the log name
     std::map<std::pair<TaskId, uint64_t>, TaskId> spawn_sites_;
     std::unordered_map<uint64_t, Resource> resources_;
     std::unordered_map<ProcessId, std::set<uint64_t>> open_shared_;  // descriptors open in a process, used by several

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A log that threads decode while their process forks: the children decode it, too.
+// A log that threads decode while their process forks: the children decode it, too. What stays decoded.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,4 +61,26 @@ TEST_CASE("processes that are forked while other threads decode can decode, too"
         thread.join();
     }
     CHECK(stuck == 0);
+}
+
+TEST_CASE("a section of many blocks stays decoded for the tasks to come") {
+    TempDir dir;
+    JobBuilder job(dir / "job.oplog");
+    const ProcessId process = job.process();
+    constexpr size_t kTasks = 100;
+    for (size_t i = 0; i < kTasks; ++i) {
+        job.add(job.task(process), {.kind = OpKind::compute, .duration = 1000});
+    }
+    const LogReader log = job.finish();
+    const uint8_t* first = nullptr;
+    std::vector<std::vector<uint8_t>> taken;  // the memory that another decoding would get
+    for (const BlockInfo& one : log.blocks()) {
+        OpBlock block;
+        log.decode(one, block);
+        REQUIRE(block.count() == one.ops);
+        CHECK(block.task == one.task);
+        first = first == nullptr ? block.kind - one.start : first;
+        CHECK(block.kind - one.start == first);
+        taken.emplace_back(kTasks);
+    }
 }
