@@ -28,6 +28,7 @@ TEST_CASE("processes that are forked while other threads decode can decode, too"
 
     std::atomic<bool> stop = false;
     std::vector<std::thread> threads;
+    threads.reserve(3);
     for (int i = 0; i < 3; ++i) {
         threads.emplace_back([&] {
             OpBlock block;
@@ -74,6 +75,7 @@ TEST_CASE("a section of many blocks stays decoded for the tasks to come") {
     const LogReader log = job.finish();
     const uint8_t* first = nullptr;
     std::vector<std::vector<uint8_t>> taken;  // the memory that another decoding would get
+    taken.reserve(kTasks);
     for (const BlockInfo& one : log.blocks()) {
         OpBlock block;
         log.decode(one, block);

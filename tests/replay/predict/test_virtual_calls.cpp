@@ -514,11 +514,11 @@ TEST_CASE_FIXTURE(Calls, "synchronous writes are followed by a sync") {
         add({.kind = kind, .result = 100, .handle = handle, .fd = 4, .size = 100, .flags = flags}, takes);
     };
     constexpr int64_t kOut = 100'000;  // ns, of 100 bytes
-    const int64_t kSynced = cached(100) + kOut + kSync;
-    write(OpKind::pwrite, job.handle(file, O_WRONLY | O_SYNC), 0, kSynced);
-    write(OpKind::write, job.handle(file, O_WRONLY | O_DSYNC), 0, kSynced);
-    write(OpKind::pwritev, out, 2, kSynced);  // RWF_DSYNC
-    write(OpKind::pwritev, out, 4, kSynced);  // RWF_SYNC
+    const int64_t synced = cached(100) + kOut + kSync;
+    write(OpKind::pwrite, job.handle(file, O_WRONLY | O_SYNC), 0, synced);
+    write(OpKind::write, job.handle(file, O_WRONLY | O_DSYNC), 0, synced);
+    write(OpKind::pwritev, out, 2, synced);  // RWF_DSYNC
+    write(OpKind::pwritev, out, 4, synced);  // RWF_SYNC
     write(OpKind::pwritev, out, 1, cached(100));
     write(OpKind::pwrite, out, 0, cached(100));
     write(OpKind::pwrite, job.handle(file, O_WRONLY | O_DSYNC | O_DIRECT), 0, kCall + kRead + kSync);
