@@ -66,13 +66,13 @@ std::string scatter(const WaitCost& waits) {
     return text;
 }
 
-/// Some kind of work differs by more than clock rates and neighbours of a virtual machine make of it in general.
+/// What hardly needs memory differs by more than a clock rate makes of it. Copies are what neighbours leave.
 bool contradict(const WorkProfile& a, const WorkProfile& b) {
-    constexpr double kMost = 1.25;
+    constexpr double kMost = 1.5;
     const auto apart = [&](double WorkRates::*kind) {
         return std::max((a.one.*kind) / (b.one.*kind), (b.one.*kind) / (a.one.*kind)) > kMost;
     };
-    return apart(&WorkRates::integer) || apart(&WorkRates::inflate) || apart(&WorkRates::memcpy);
+    return apart(&WorkRates::integer) || apart(&WorkRates::inflate);
 }
 
 }  // namespace
