@@ -194,8 +194,8 @@ std::optional<WorkProfile> work_profile_of(std::string_view text) {
 
 namespace {
 
-/// That of `path`, if it still says how fast this machine is.
-std::optional<WorkProfile> kept_in(const fs::path& path) {
+/// That of `path`, if it is of this boot and was measured at `since` or later.
+std::optional<WorkProfile> kept_in(const fs::path& path, int64_t since) {
     std::ifstream in(path);
     std::ostringstream text;
     text << in.rdbuf();  // nothing where it cannot be read; iterators of the buffer would throw then
@@ -203,9 +203,9 @@ std::optional<WorkProfile> kept_in(const fs::path& path) {
     if (!kept) {
         return std::nullopt;
     }
-    const int64_t age = std::time(nullptr) - kept->measured_unix_s;
+    const int64_t at = kept->measured_unix_s;
     // A namespace may have another name, and another share of the processors; it is the same machine.
-    if (kept->boot != boot_identity() || age < 0 || age > kProfileAge || !kept->waits.measured()) {
+    if (kept->boot != boot_identity() || at < since || at > std::time(nullptr) || !kept->waits.measured()) {
         return std::nullopt;
     }
     kept->identity = machine_identity();
@@ -277,35 +277,36 @@ std::string kept_profile_name() {
     return name;
 }
 
-WorkProfile measured_anew(const fs::path& cache) {
-    const fs::path folder = cache.empty() ? default_cache() : cache;
-    const WorkProfile measured = measure_work_profile();
-    if (!folder.empty()) {
-        std::error_code ignored;
-        fs::create_directories(folder, ignored);
-        keep(measured, folder / kept_profile_name());
-    }
-    return measured;
-}
+namespace {
 
-WorkProfile this_work_profile(const fs::path& cache) {
+/// The one kept, where it was measured at `since` or later; else measured now, and kept.
+WorkProfile profile_since(int64_t since, const fs::path& cache) {
     const fs::path folder = cache.empty() ? default_cache() : cache;
     if (folder.empty()) {
         return measure_work_profile();
     }
     const fs::path path = folder / kept_profile_name();
-    if (const auto kept = kept_in(path)) {
+    if (const auto kept = kept_in(path, since)) {
         return *kept;
     }
     std::error_code ignored;
     fs::create_directories(folder, ignored);
     const Turn turn(path.string() + ".lock");
-    if (const auto kept = kept_in(path)) {
+    if (const auto kept = kept_in(path, since)) {
         return *kept;
     }
     const WorkProfile measured = measure_work_profile();
     keep(measured, path);
     return measured;
 }
+
+}  // namespace
+
+WorkProfile measured_anew(const fs::path& cache) {
+    constexpr int64_t kNow = 60;  // s: who replays one log again and again does not measure each time
+    return profile_since(std::time(nullptr) - kNow, cache);
+}
+
+WorkProfile this_work_profile(const fs::path& cache) { return profile_since(std::time(nullptr) - kProfileAge, cache); }
 
 }  // namespace reprise

@@ -48,7 +48,7 @@ std::string kept_profile_name();
 /// read or written is as none. Default: $XDG_CACHE_HOME/reprise, or ~/.cache/reprise.
 WorkProfile this_work_profile(const std::filesystem::path& cache = {});
 
-/// Measured now, whatever `cache` has, and kept there.
+/// The same, not older than a minute.
 WorkProfile measured_anew(const std::filesystem::path& cache = {});
 
 /// Whether each kind of work is equally fast in both, as far as the two measurements can tell.

@@ -248,8 +248,8 @@ struct BpfPrograms::Impl {
             detail += "; libbpf: " + escape_line(said);
         }
         throw machine_error(what + ": " + detail,
-                            error == ENOMEM ? "a smaller ring buffer may fit (--ring 4M), or give the control group of "
-                                              "the recorder more memory"
+                            error == ENOMEM ? "try a smaller ring buffer (--ring 4M), or give the recorder's control "
+                                              "group more memory"
                                             : capture_fallback());
     }
 

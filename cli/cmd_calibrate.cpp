@@ -161,7 +161,7 @@ void print(const StorageModel& m, std::ostream& out) {
         calls.row({"listing a directory", duration_cell(m.list_cold_ns + m.list_ns + m.list_name_ns)});
     }
     calls.row({"fsync after 4 KiB", duration_cell(m.fsync_ns)});
-    calls.row({"fsync of a file 4 KiB longer", duration_cell(m.fsync_longer_ns)});
+    calls.row({"fsync after appending 4 KiB", duration_cell(m.fsync_longer_ns)});
     calls.row({"null system call", duration_cell(m.call_ns)});
     calls.print(out, 2);
 }

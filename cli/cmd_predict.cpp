@@ -442,7 +442,7 @@ int run(const po::variables_map& values) {
         if (const uint64_t other = cached_otherwise(recorded, how); other != 0 && !service) {
             std::cout << "cache: " << (how.warm ? "warm" : "cold") << "; of the " << format_bytes(recorded.read_bytes)
                       << " that are read, " << format_bytes(other) << (how.warm ? " were not" : " were")
-                      << " in memory when recorded (--cache)\n";
+                      << " in memory when recorded (see --cache)\n";
         }
         if (service) {
             std::cout << "service times: " << service_line(*service, result) << "\n";

@@ -271,7 +271,7 @@ std::vector<std::string> Regression::sentences() const {
                       "; from " + std::to_string(least_runs(3, kChance / 2)) + " runs per side on it can be told.");
     } else if (undecided()) {
         out.emplace_back(
-            "NO VERDICT: all metrics are too noisy: more runs, a quieter machine, or a larger --threshold.");
+            "NO VERDICT: all metrics are too noisy; use more runs, a quieter machine, or a larger --threshold.");
     }
     add(Finding::better, "BETTER: ", change_text);
     add(Finding::noisy, "TOO NOISY: ", [](const MetricFinding& one) {

@@ -71,7 +71,7 @@ void add_data(const JobAnalysis& job, Figures& out) {
     out.emplace_back("access", shares(all));
     out.emplace_back("re-use", job.reuse.again_bytes > 0
                                    ? bytes(job.reuse.again_bytes) + " of " + bytes(job.reuse.bytes()) +
-                                         " read again from where a read began before, half after at most " +
+                                         " read again (reads that begin in the same page), half after at most " +
                                          bytes(job.reuse.median())
                                    : "no two reads begin in the same page");
     out.emplace_back("queue depth",

@@ -37,8 +37,8 @@ std::string to_string(const CpuSpeed& speed) {
             break;
         case CpuSpeed::Source::same_boot:
             std::snprintf(text, sizeof text,
-                          "%.2f of what was measured for the recording, on this machine and since it was booted: one "
-                          "of the two is wrong, unless its clock rate changed (--cpu-speed 1 takes it as unchanged)",
+                          "%.2f of the recording's, though this machine has not been rebooted since: one of the two "
+                          "measurements is wrong, or its clock rate changed (--cpu-speed 1 ignores both)",
                           speed.ratio);
             break;
         case CpuSpeed::Source::profiles:

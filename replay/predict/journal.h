@@ -21,11 +21,13 @@ public:
     void changed_name() { ++names_; }
     /// `size`: that the file had at first, bytes; an offset below 0: at its end.
     void wrote(FileId file, int64_t size, int64_t offset, int64_t bytes);
-    /// Whether a sync of the file has something to log; `file` 0: of all.
-    bool logs(FileId file) const;
-    /// Blocks that a sync of the file, or of all, writes now.
-    int64_t sync(FileId file);
-    int64_t sync_all();
+    struct Logged {
+        bool any = false;    // names or a size changed
+        int64_t blocks = 0;  // that the device writes for it, where that is known
+    };
+    /// What a sync of the file, or of all, logs now.
+    Logged sync(FileId file);
+    Logged sync_all();
     /// Blocks that it would have been on ext4.
     int64_t unknown() const { return unknown_; }
 
@@ -33,7 +35,7 @@ private:
     struct Size {
         int64_t synced = 0, now = 0;
     };
-    int64_t written(bool grown);
+    Logged logged(bool grown);
 
     const bool blocks_;
     int64_t names_ = 0;  // changed since the last sync

@@ -147,9 +147,12 @@ int64_t VirtualStorage::beside_syncs(int64_t now, int64_t end) {
     return end;
 }
 
-/// Of a sync with nothing else to write; `file` 0: of all. On any file system, as it was measured.
-int64_t VirtualStorage::logged_ns(FileId file) const {
-    return journal_.logs(file) ? std::max(model_.fsync_ns, model_.fsync_longer_ns) : model_.fsync_ns;
+/// The rest of a sync once its data is there, of which `done_ns` were in that: as long as it was measured, on any file
+/// system, and as the device takes for the blocks where they are known.
+int64_t VirtualStorage::log(Journal::Logged logged, int64_t now, int64_t done_ns) {
+    const auto rest = [&](int64_t ns) { return std::max<int64_t>(ns - done_ns, 0); };
+    const int64_t end = write_journal(logged.blocks, now) + rest(model_.fsync_ns);
+    return logged.any ? std::max(end, now + rest(model_.fsync_longer_ns)) : end;
 }
 
 /// After the data; nobody else writes meanwhile.

@@ -97,19 +97,14 @@ public:
     int64_t unknown_journal_ns() const { return write_back_.blocks_ns(journal_.unknown()); }
     /// Until everything that was written to the file so far, to any file, is on the device.
     int64_t sync(FileId file, int64_t now) {
-        const int64_t first = write_back_.first_page_ns(file), logged = logged_ns(file);
-        const int64_t data = std::max(write_back_.sync(file, now), now + first);
-        const int64_t end = write_journal(journal_.sync(file), data) + std::max<int64_t>(model_.fsync_ns - first, 0);
-        return beside_syncs(now, std::max(end, data + std::max<int64_t>(logged - first, 0)));
+        const int64_t first = write_back_.first_page_ns(file);
+        return beside_syncs(now, log(journal_.sync(file), std::max(write_back_.sync(file, now), now + first), first));
     }
     /// Pages of a mapping that were clean are written. Until when the writer is held up; `now` where it is not.
     int64_t write_mapped(FileId file, int64_t offset, int64_t bytes, int64_t now) {
         return write_back_.dirty(file, offset, bytes, now);
     }
-    int64_t sync_all(int64_t now) {
-        const int64_t logged = logged_ns(0), data = write_back_.sync_all(now);
-        return std::max(write_journal(journal_.sync_all(), data) + model_.fsync_ns, data + logged);
-    }
+    int64_t sync_all(int64_t now) { return log(journal_.sync_all(), write_back_.sync_all(now), 0); }
     /// When that data is there, without what belongs to it (sync_file_range).
     int64_t write_out(FileId file, int64_t now) { return write_back_.sync(file, now); }
     /// What no device holds of files: nothing is asked for it.
@@ -147,7 +142,7 @@ private:
     int64_t fetch(int64_t bytes, int64_t now, VirtualDevice::By by = VirtualDevice::By::call);
     int64_t beside_syncs(int64_t now, int64_t end);
     int64_t write_journal(int64_t blocks, int64_t now);
-    int64_t logged_ns(FileId file) const;
+    int64_t log(Journal::Logged logged, int64_t now, int64_t done_ns);
     void fetch_data(FileId file, VirtualPages& cache, int64_t from, int64_t to, int64_t now);
     int64_t read_parts(FileId file, int64_t offset, int64_t bytes, int64_t now);
     int64_t go_on_reading(PageWalk& walk, int64_t now);

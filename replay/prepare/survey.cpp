@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-#include <unordered_map>
 
 #include <algorithm>
 #include <array>

@@ -50,7 +50,7 @@ struct Demand {
 
     bool fits() const;
     bool fits_without_replay() const;
-    bool has_bytes() const;  ///< for both
+    bool has_bytes() const;  ///< for what is laid out and for the replay
 };
 
 /// Entries of one kind: how many, and the first few for people.

@@ -63,8 +63,8 @@ std::string contradicting_speeds(const ReplayResult& result) {
     }
     char text[160];
     std::snprintf(text, sizeof text,
-                  "CPU speed %.2f of what was measured for the recording, on this machine since the same boot; "
-                  "--cpu-speed 1 takes it as unchanged",
+                  "CPU speed %.2f of the recording's, though this machine has not been rebooted since (--cpu-speed 1 "
+                  "ignores that)",
                   result.cpu_speed.ratio);
     return text;
 }

@@ -88,7 +88,9 @@ TEST_CASE("the speed of this machine: a clone has its name and another speed") {
 
 TEST_CASE("the speed of this machine: measured again where it contradicts a recording made since it was booted") {
     const TempDir dir;
-    const WorkProfile kept = keep_profile(dir);
+    WorkProfile kept = keep_profile(dir);
+    kept.measured_unix_s -= 120;
+    write_file(dir / kept_profile_name(), to_json(kept));
     WorkProfile there = measure_work_profile();
     CHECK(beside(dir, there).cpu.source != CpuSpeed::Source::same_boot);  // what was kept was wrong
     const auto now = work_profile_of(read_file(dir / kept_profile_name()));

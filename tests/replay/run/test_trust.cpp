@@ -285,8 +285,8 @@ TEST_CASE("trust: the speed of processors matters where something computes") {
     check(result, "fair", "CPU speed measured, 1.25 of the recording's +-30 %");
     result.cpu_speed = {CpuSpeed::Source::same_boot, 1.67, 0.77};
     check(result, "poor",
-          "CPU speed 1.67 of what was measured for the recording, on this machine since the same boot; --cpu-speed 1 "
-          "takes it as unchanged");
+          "CPU speed 1.67 of the recording's, though this machine has not been rebooted since (--cpu-speed 1 ignores "
+          "that)");
     result.cpu_speed = {CpuSpeed::Source::given, 2.0, 0.0};
     check(result, "good", "lateness p99 12.0 us, no steal, CPU speed as asked");
     result.cpu_speed = {CpuSpeed::Source::no_profile, 1.0, 0.0};
