@@ -46,16 +46,17 @@ void note_device_bytes(ProcessSlot& slot) {
     }
 }
 
-/// By process: whether one thread is all it has.
+/// By process: whether one thread is all it has. The second block brings another one, the decoder's. Threads of a
+/// process that shares its parent's memory would die in the middle of things with it, and the parent wait for them.
 using SingleThreaded = std::vector<bool>;
 
 std::shared_ptr<const SingleThreaded> find_single_threaded(const Plan& plan) {
-    std::vector<int> threads(plan.processes.size());
+    std::vector<size_t> threads(plan.processes.size());
     for (TaskId task = 1; task < plan.tasks.size(); ++task) {
-        ++threads[plan.tasks[task].process];
+        threads[plan.tasks[task].process] += std::max<size_t>(1, plan.tasks[task].blocks.size());
     }
     const auto found = std::make_shared<SingleThreaded>(threads.size());
-    std::transform(threads.begin(), threads.end(), found->begin(), [](int count) { return count == 1; });
+    std::transform(threads.begin(), threads.end(), found->begin(), [](size_t count) { return count == 1; });
     return found;
 }
 

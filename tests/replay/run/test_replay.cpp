@@ -208,6 +208,28 @@ TEST_CASE_FIXTURE(Fixture, "a chain of forks: every process reads, writes and ma
     CHECK(fs::file_size(root / "data/out39") == 1'000);
 }
 
+TEST_CASE_FIXTURE(Fixture, "forked processes of several blocks end, and their parent with them") {
+    put("data/in", 100'000);
+    JobBuilder job(log, {.level = 1, .block_ops = 100});
+    std::vector<TaskId> tasks{job.lone_task()};
+    const HandleId in = job.open(tasks[0], job.file("/data/in"));
+    for (int child = 0; child < 3; ++child) {
+        tasks.push_back(job.task(job.process(1)));
+        job.spawn(tasks[0], tasks.back());
+        for (int i = 0; i < 1'000; ++i) {
+            job.pread(tasks.back(), in, i * 100, 100);
+        }
+    }
+    const LogReader reader = job.finish();
+    for (int turn = 0; turn < 5; ++turn) {
+        const ReplayResult result = replay(reader, afap(root));
+        INFO(describe(result));
+        CHECK(result.ended == "complete");
+        CHECK(result.mismatches == 0);
+        CHECK(result.bytes_read == 100 * 3'000);
+    }
+}
+
 TEST_CASE_FIXTURE(Fixture, "results go to a file where memory is short") {
     put("data/in", 100'000);
     JobBuilder job(log);
