@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <optional>
 
 #include "calibrate/falling_rate.h"
@@ -25,6 +26,7 @@
 #include "formats/support/input.h"
 #include "formats/support/limits.h"
 #include "formats/support/new_file.h"
+#include "formats/support/text_output.h"
 
 namespace reprise::cli::calibrate_command {
 namespace {
@@ -171,7 +173,13 @@ bool prints_table(const po::variables_map& values) {
     return !json_alone(values) && !(quiet() && values.count("output") != 0);
 }
 
+/// Begun before anything is measured: what another one writes at the same time is refused at once. None: not asked for.
+std::unique_ptr<TextOutput> begin_output(const po::variables_map& values) {
+    return values.count("output") ? std::make_unique<TextOutput>(values["output"].as<std::string>()) : nullptr;
+}
+
 int storage(const po::variables_map& values) {
+    const std::unique_ptr<TextOutput> output = begin_output(values);
     Progress progress("calibrate");
     StorageOptions how;
     how.stop = &interrupted;
@@ -196,8 +204,8 @@ int storage(const po::variables_map& values) {
         std::cerr << "reprise: warning: " << rates
                   << ": the machine was busy; predictions from this are not to be trusted; measure again\n";
     }
-    if (values.count("output")) {
-        write_json(values["output"].as<std::string>(), Json::parse(to_json(model)));
+    if (output) {
+        write_json(*output, Json::parse(to_json(model)));
     }
     if (json_wanted(values)) {
         put_json(values, Json::parse(to_json(model)));
@@ -268,6 +276,7 @@ int run(const po::variables_map& values) {
     if (values.count("storage")) {
         return storage(values);
     }
+    const std::unique_ptr<TextOutput> output = begin_output(values);
     Progress progress("calibrate");
     HostOptions how;
     how.stop = &interrupted;
@@ -279,8 +288,8 @@ int run(const po::variables_map& values) {
     }
     const HostProfile profile = measure_host(how);
     progress.finish();
-    if (values.count("output")) {
-        write_json(values["output"].as<std::string>(), Json::parse(to_json(profile)));
+    if (output) {
+        write_json(*output, Json::parse(to_json(profile)));
     }
     if (json_wanted(values)) {
         put_json(values, Json::parse(to_json(profile)));

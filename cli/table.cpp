@@ -176,8 +176,12 @@ void print_json(std::ostream& out, const Json& json) {
 void write_json(const std::string& path, const Json& json) {
     std::cout.flush();
     TextOutput out(path);
-    out.text = json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
-    out.finish();
+    write_json(out, json);
+}
+
+void write_json(TextOutput& file, const Json& json) {
+    file.text = json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+    file.finish();
 }
 
 }  // namespace reprise::cli

@@ -9,6 +9,10 @@
 #include <string_view>
 #include <vector>
 
+namespace reprise {
+class TextOutput;
+}
+
 namespace reprise::cli {
 
 using Json = nlohmann::ordered_json;
@@ -70,5 +74,7 @@ void print_json(std::ostream& out, const Json& json);
 /// To a file by way of FILE.partial and rename; "-" is standard output.
 /// Throws Error (machine).
 void write_json(const std::string& path, const Json& json);
+/// And no more.
+void write_json(TextOutput& file, const Json& json);
 
 }  // namespace reprise::cli

@@ -54,6 +54,10 @@ private:
 
 Error cannot_write(const std::string& file) {
     const int error = errno ? errno : EIO;
+    if (error == EBUSY) {
+        return machine_error(escape_line(file) + " is being written by another reprise",
+                             "wait until that is done, or choose another file");
+    }
     return machine_error("cannot write " + (file == "-" ? "standard output" : escape_line(file)) + ": " + reason(error),
                          remedy(error, "check that the folder exists and is writable"));
 }

@@ -34,6 +34,8 @@ for _ in $(seq 100); do flock -n left/reprise-storage-in_use true || break; slee
 next=$!
 for _ in $(seq 200); do [[ -e $behind ]] || break; sleep 0.05; done
 sleep 0.5 # it has its own folder
+run 4 "$REPRISE" calibrate --storage . -o left.json
+contains "$err" "left.json is being written by another reprise"
 kill $next
 wait $next 2>/dev/null
 equal "$(echo left/*)" "left/reprise-storage-in_use left/reprise-storage-of-mine"
