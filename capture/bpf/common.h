@@ -90,6 +90,16 @@ extern void* bpf_rdonly_cast(const void* object, __u32 type_id) __ksym __weak;
 
 #define CAST(pointer, type) ((struct type*)bpf_rdonly_cast((pointer), bpf_core_type_id_kernel(struct type)))
 
+/* Kernel memory as a number, with which the verifier lets one compute. */
+static __always_inline __u64 word_at(const void* address) {
+    __u64 word = 0;
+    if (use_cast) {
+        return CAST(address, io_uring_cqe)->user_data;
+    }
+    bpf_probe_read_kernel(&word, sizeof word, address);
+    return word;
+}
+
 static __always_inline void count(enum counter which, long by) { __sync_fetch_and_add(&counters[which], by); }
 
 #ifdef REPRISE_RAW_TRACEPOINTS

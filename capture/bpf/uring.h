@@ -42,15 +42,7 @@ enum uring_op {
     URING_LINKAT = 39,
 };
 
-/* Kernel memory as numbers, with which the verifier lets one compute. */
-static __always_inline __u64 word_at(const void* address) {
-    __u64 word = 0;
-    if (use_cast) {
-        return CAST(address, io_uring_cqe)->user_data;
-    }
-    bpf_probe_read_kernel(&word, sizeof word, address);
-    return word;
-}
+/* As word_at(). */
 static __always_inline __u32 half_at(const void* address) {
     __u32 half = 0;
     if (use_cast) {
