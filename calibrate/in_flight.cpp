@@ -23,8 +23,6 @@ namespace {
 constexpr std::array<int, 5> kDepths = {1, 4, 16, 64, 128};
 constexpr std::array<int64_t, 3> kSizes = {int64_t{4} << 10, int64_t{128} << 10, int64_t{1} << 20};
 constexpr int kMostWrites = 64;  // more in flight tell nothing new
-/// Requests that took so many times the median, and so long, stood still.
-constexpr int64_t kStill = 20, kLeastStill = 5'000'000;
 /// A limit of which so much is reached decides, unless requests that did not stand still were so many times faster.
 constexpr double kAtLimit = 0.8, kFaster = 1.5;
 
@@ -59,8 +57,9 @@ public:
             const std::unique_ptr<InFlightQueue> queue = make(depth);
             DepthRow row = keep_in_flight(
                 *queue, load, times_, [] { return monotonic_ns(); }, [this] { in_.check(); });
-            row.limited =
-                m_.read_burst_ns > 0 && load.reads > 0 && row.per_s > kAtLimit * limit && going(row) < kFaster * limit;
+            row.limited = (m_.read_burst_ns > 0 && load.reads > 0 && row.per_s > kAtLimit * limit &&
+                           going(row) < kFaster * limit) ||
+                          (!rows.empty() && stood_still(row, rows.back()));
             rows.push_back(row);
             if (row.limited) {
                 break;

@@ -135,7 +135,7 @@ std::vector<DepthRow> depth_rows(Reader& r, const char* key) {
         one.ns = row.ns("ns");
         one.mean_ns = row.ns("mean_ns");
         one.per_s = row.number("per_s", 1e-3);
-        one.limited = row.has("limited") && row.flag("limited");
+        one.limited = (row.has("limited") && row.flag("limited")) || (!out.empty() && stood_still(one, out.back()));
         row.finish();
         if (!out.empty() && std::pair(one.bytes, one.depth) <= std::pair(out.back().bytes, out.back().depth)) {
             row.bad("depth", "is not larger than the one before");

@@ -29,6 +29,17 @@ struct DepthRow {
     bool operator==(const DepthRow&) const = default;
 };
 
+/// A request that took so many times the median, and so long (ns), stood still.
+inline constexpr int64_t kStill = 20, kLeastStill = 5'000'000;
+
+/// Whether half of the requests stood still, beside a row of the same size and less depth: more in flight take longer
+/// only as they wait for each other.
+inline bool stood_still(const DepthRow& row, const DepthRow& before) {
+    const double depth = static_cast<double>(row.depth) / before.depth;
+    return row.bytes == before.bytes && row.ns >= kLeastStill &&
+           static_cast<double>(row.ns) > kStill * depth * static_cast<double>(before.ns);
+}
+
 /// What all clients of a storage system share, where a model of one client is asked about many. 0: not known; then
 /// what the one client could do is taken for what all can do together.
 struct SharedStorage {

@@ -91,6 +91,16 @@ TEST_CASE("requests in flight: those that stand still count for the rate, not fo
     CHECK(row.mean_ns == 100'000);
 }
 
+TEST_CASE("requests in flight: a row of which half stood still, not one whose requests wait for each other") {
+    const DepthRow before{131'072, 4, 263'000, 266'000, 285, false};
+    CHECK(stood_still({131'072, 16, 99'000'000, 53'000'000, 160, false}, before));  // behind 40 MB/s
+    CHECK(!stood_still({131'072, 16, 1'100'000, 1'100'000, 15'000, false}, before));
+    CHECK(!stood_still({131'072, 128, 20'000'000, 20'000'000, 6'400, false}, before));  // each takes twice as long
+    CHECK(!stood_still({1 << 20, 16, 99'000'000, 99'000'000, 160, false}, before));     // another size
+    const DepthRow fast{4096, 1, 8'000, 8'000, 120'000, false};
+    CHECK(!stood_still({4096, 64, 4'900'000, 4'900'000, 13'000, false}, fast));  // too short to stand still
+}
+
 TEST_CASE("requests in flight: what is mixed, where they lie, and at least a few of slow ones") {
     Fake fake(4, 100'000);
     run(fake, {8192, 4, 70, 16});

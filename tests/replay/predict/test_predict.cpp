@@ -456,6 +456,13 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
     CHECK(back.direct_write_ns(4096) == 60'000);
     CHECK(back.shared.names_per_s == 1e5);
     CHECK(back.shared.given());
+    // Models of before do not say of writes that a limit had them stand still.
+    StorageModel still = m;
+    still.write_depth = {{4096, 16, 70'000, 70'000, 30'000, false}, {4096, 64, 99'000'000, 53'000'000, 640, false}};
+    write_file(dir / "still.json", to_json(still));
+    const std::vector<DepthRow> rows = read_storage_model(dir / "still.json").write_depth;
+    CHECK_FALSE(rows[0].limited);
+    CHECK(rows[1].limited);
     // Models of before have no limit of requests, and Linux's own sizes.
     std::string old = text;
     for (const char* key : {"reads_per_s", "read_burst_ns", "read_step_ns", "read_ahead_bytes", "request_bytes"}) {
