@@ -29,6 +29,7 @@
 #include "replay/run/machine.h"
 #include "replay/run/own_memory.h"
 #include "replay/run/peers.h"
+#include "replay/run/setup_rest.h"
 
 namespace reprise {
 namespace {
@@ -441,7 +442,7 @@ private:
             const timespec pause{0, 500'000};
             nanosleep(&pause, nullptr);
         }
-        if (control_.ready.load() < wanted || (peers_ != nullptr && !peers_agreed())) {
+        if (control_.ready.load() < wanted || !rest_.over(monotonic_ns()) || (peers_ != nullptr && !peers_agreed())) {
             return;
         }
         started_ = true;
@@ -524,6 +525,7 @@ private:
     std::vector<ProcessId> roots_;
     std::vector<Watch> watches_;  // by process
     size_t alive_ = 0;            // roots
+    SetupRest rest_{uses_root(setup_.engine)};
     bool started_ = false, killed_ = false, signalled_ = false;
     bool told_stop_ = false;  // the other ranks know that the run ends, or told it
     std::string stop_reason_;
