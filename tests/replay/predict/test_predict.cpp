@@ -186,6 +186,21 @@ TEST_CASE("the device of a prediction: a limit that lets through so much every t
     CHECK(together.read(kPart, kMs) < 126 * kMs);
 }
 
+TEST_CASE("the device of a prediction: calls that a limit held up say nothing of what they take from others") {
+    StorageModel m = nothing();
+    constexpr int64_t kPart = 65'536, kMuch = 40 * kPart, kAlone = 100'000;
+    m.read_bytes_per_s = m.write_bytes_per_s = 40e6;
+    m.read_burst_ns = m.read_step_ns = 100 * kMs;
+    m.read = {{kPart, kAlone}, {kMuch, 65 * kMs}};
+    m.direct_write = {{kPart, 1'600'000}};
+    m.read_depth = m.write_depth = {{kPart, 1, kAlone, kAlone, 610, false}, {kPart, 4, 200'000, 200'000, 610, false}};
+    VirtualDevice device(m);
+    WriteBack cache(m);
+    CHECK(device.read(kMuch, 0) < 10 * kMs);  // what the limit has saved
+    // The read is over, and the limit of writes is all there is.
+    CHECK(device.write(kPart, 20 * kMs, cache) == 20 * kMs + 65'536 * 25);
+}
+
 TEST_CASE("the cache of a prediction holds pages, and nothing of what moved no byte") {
     const StorageModel m = nothing();
     VirtualStorage storage(m, false);
