@@ -158,6 +158,10 @@ private:
             requests_.add(block.task, block.row(i));
         }
     }
+    bool has_place(FileId file) const {
+        return plan_.paths[file].relative != nullptr || tables_.path(file).empty() ||
+               tables_.files[file].type != FileType::regular;
+    }
     /// Refused, slept, asked again: what that takes depends on how long others hold the lock.
     void lock(const OpBlock& block, size_t i) {
         const auto kind = static_cast<OpKind>(block.kind[i]);
@@ -405,6 +409,7 @@ private:
         for (FileId file = 1; file < uses_.size(); ++file) {
             if (plan_.keeps_file(file)) {
                 sum(out_.kept_bytes, uses_[file].bytes);
+                sum(out_.unplaced_bytes, has_place(file) ? 0 : uses_[file].bytes);
                 add_time(out_.kept_ns, uses_[file].ns);
                 if (const auto mapped = mapped_.find(file); mapped != mapped_.end() && !faults_ && !executed_[file]) {
                     sum(out_.unseen_mapped_bytes, mapped->second);
@@ -686,6 +691,16 @@ std::string left_out_data(const RecordedDoubts& doubts, double share) {
     }
     return format_bytes(doubts.left_out_bytes) + " of the job's " + format_bytes(all) +
            " are left out as program or system files";
+}
+
+std::string unplaced_data(const RecordedDoubts& doubts, double share) {
+    uint64_t all = doubts.left_out_bytes;
+    sum(all, doubts.kept_bytes);
+    if (is_little(doubts.unplaced_bytes, all, share)) {
+        return {};
+    }
+    return format_bytes(doubts.unplaced_bytes) + " of the job's " + format_bytes(all) +
+           " have no place below the root (paths longer than 4,095 bytes, relative or empty), and are left out";
 }
 
 std::string read_among_programs(const RecordedDoubts& doubts) {

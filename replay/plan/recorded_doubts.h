@@ -28,6 +28,7 @@ struct RecordedDoubts {
     /// Bytes that the job read, wrote or touched in mapped files: those that the filter keeps, and those that it leaves
     /// out as a program's or the system's although they are data (is_part_of_program()).
     uint64_t kept_bytes = 0, left_out_bytes = 0;
+    uint64_t unplaced_bytes = 0;  ///< of those kept, of files whose paths have no place below the root
     /// Of programs' files that are left out, those that lie among the data: a project with its modules. Bytes.
     uint64_t beside_bytes = 0;
     /// Of files that are left out as a program's, which nothing ran: those that only their size makes ones, and all;
@@ -98,7 +99,10 @@ inline constexpr double kSomeShare = 0.1, kMostShare = 0.5;
 /// "54.0 MiB of the job's 54.0 MiB are left out as program or system files", where that is more than a share; else
 /// empty.
 std::string left_out_data(const RecordedDoubts& doubts, double share);
-/// The same of a third, with what to do.
+/// "800 MiB of the job's 900 MiB have no place below the root: ...", where that is more than a share; else empty. A
+/// prediction does not need one.
+std::string unplaced_data(const RecordedDoubts& doubts, double share);
+/// left_out_data() of a third, with what to do.
 std::string left_out_most(const RecordedDoubts& doubts);
 /// "2.29 MiB of the job's 2.31 MiB are small files in program directories, left out: --only all keeps them",
 /// where that is more than half of what the job read and wrote, or it read next to nothing but programs, and that took

@@ -418,6 +418,9 @@ std::string not_measured(const ReplayResult& result) {
     if (!data.empty()) {
         return data + kSelectPaths;
     }
+    if (std::string unplaced = unplaced_data(result.doubts, kMostShare); !unplaced.empty()) {
+        return unplaced;
+    }
     if (std::string scaled = missed_by_scaling(result.doubts, kSomeShare); !scaled.empty()) {
         return scaled;
     }
@@ -426,9 +429,9 @@ std::string not_measured(const ReplayResult& result) {
 }
 
 std::string why_no_interval(const ReplayResult& result) {
-    return result.trust.level == Trust::Level::poor           ? "trust POOR"
-           : left_out_data(result.doubts, kSomeShare).empty() ? ""
-                                                              : "data is left out";
+    const bool left_out =
+        !left_out_data(result.doubts, kSomeShare).empty() || !unplaced_data(result.doubts, kSomeShare).empty();
+    return result.trust.level == Trust::Level::poor ? "trust POOR" : left_out ? "data is left out" : "";
 }
 
 void doubt_wide_interval(ReplayResult& result) {
@@ -528,7 +531,7 @@ Trust trust_in(const ReplayResult& result) {
           alone_at_work(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, kMostShare),
           missing_memory(result, kMostShare), filled_holes(result, kMostShare), new_holes(result, kMostShare),
           not_warm(result, kThirdShare), kept_in_memory(result, kThirdShare), left_out_most(result.doubts),
-          unreported_requests(result.doubts, kSomeShare),
+          unplaced_data(result.doubts, kThirdShare), unreported_requests(result.doubts, kSomeShare),
           result.timed ? hidden_depth(result.doubts, result.elapsed_ns, result.recorded_ns, kMuchLonger) : "",
           programs_among_data(result.doubts, kThirdShare), unseen_touches(result.doubts, kThirdShare),
           hidden_pages(result, kThirdShare), less_fetched(result, kMostShare), used_again(result, kThirdShare),
@@ -558,6 +561,7 @@ Trust trust_in(const ReplayResult& result) {
           places.empty() ? places : places + ": here they are on one",
           unknown_waits(result.path, result.elapsed_ns, kSomeShare),
           left_out_data(result.doubts, kSomeShare),
+          unplaced_data(result.doubts, kSomeShare),
           programs_among_data(result.doubts, kSomeShare),
           pinned(result),
           incompressible(result),

@@ -235,6 +235,24 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: sizes of a hostile log do not ove
           "16.0 EiB of the job's 16.0 EiB are left out as program or system files");
 }
 
+TEST_CASE_FIXTURE(Recording, "recorded doubts: files whose paths have no place below the root") {
+    std::string deep;
+    while (deep.size() <= 4'096) {
+        deep += "/a folder of a long name";
+    }
+    job.pread(task, job.open(task, job.file(deep)), 0, 8 * kMiB);
+    job.pread(task, job.open(task, job.file("relative/in")), 0, kMiB);
+    job.pread(task, job.open(task, job.file("/data/in")), 0, kMiB);
+    const RecordedDoubts doubts = look();
+    CHECK(doubts.kept_bytes == 10 * kMiB);
+    CHECK(doubts.unplaced_bytes == 9 * kMiB);
+    CHECK(unplaced_data(doubts, kMostShare) ==
+          "9.00 MiB of the job's 10.0 MiB have no place below the root (paths longer than 4,095 bytes, relative or "
+          "empty), and are left out");
+    CHECK(unplaced_data(doubts, 0.9).empty());
+    CHECK(left_out_data(doubts, 0).empty());
+}
+
 TEST_CASE_FIXTURE(Recording, "recorded doubts: nothing is left out where all is replayed") {
     job.pread(task, program("/opt/mine/a"), 0, 2 * kMiB);
     const RecordedDoubts doubts = look(OpFilter::all());

@@ -507,6 +507,23 @@ TEST_CASE("trust: what says little about the storage is no measurement") {
         result.doubts.left_out_bytes = kMiB / 2;
         CHECK(trust_in(result).level == Trust::Level::good);  // it is hardly anything
     }
+    SUBCASE("data that has no place below the root") {
+        constexpr uint64_t kMiB = 1 << 20;
+        const std::string why =
+            " MiB of the job's 100 MiB have no place below the root (paths longer than 4,095 bytes, relative or "
+            "empty), and are left out";
+        result.doubts.kept_bytes = 100 * kMiB;
+        result.doubts.unplaced_bytes = 9 * kMiB;
+        CHECK(trust_in(result).level == Trust::Level::good);
+        result.doubts.unplaced_bytes = 20 * kMiB;
+        check(result, "fair", "20.0" + why);
+        CHECK(why_no_interval(result) == "data is left out");
+        result.doubts.unplaced_bytes = 40 * kMiB;
+        check(result, "poor", "40.0" + why);
+        CHECK(not_measured(result).empty());
+        result.doubts.unplaced_bytes = 60 * kMiB;
+        CHECK(not_measured(result) == "60.0" + why);
+    }
     SUBCASE("holes of the recorded files") {
         constexpr uint64_t kMiB = 1 << 20;
         result.cache.emplace();
