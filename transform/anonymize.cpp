@@ -14,6 +14,7 @@
 #include "formats/oplog/contents.h"
 #include "formats/oplog/header_facts.h"
 #include "formats/oplog/held_memory.h"
+#include "formats/oplog/installed_paths.h"
 #include "formats/support/error.h"
 #include "formats/support/path.h"
 #include "transform/kernel_paths.h"
@@ -43,18 +44,24 @@ constexpr std::string_view kPublicAttributes[] = {"security.selinux", "security.
 constexpr std::string_view kNamespaces[] = {"user.", "trusted.", "security.", "system."};
 // Components every system has, or that decide a role (formats/assemble/roles.cpp).
 constexpr std::string_view kPublicNames[] = {
-    "usr",          "bin",         "sbin",       "lib",     "lib32",  "lib64",      "libx32",        "etc",
-    "run",          "var",         "tmp",        "home",    "root",   "opt",        "mnt",           "media",
-    "srv",          "boot",        "proc",       "sys",     "dev",    "shm",        "local",         "share",
-    "include",      "log",         "cache",      "spool",   "data",   "dataset",    "datasets",      "ml",
-    "nix",          "snap",        "gnu",        "stdin",   "stdout", "stderr",     "site-packages", "dist-packages",
-    "node_modules", "__pycache__", ".cache",     ".git",    ".pyenv", "pyenv",      "conda",         "miniconda3",
-    "anaconda3",    "miniforge3",  "mambaforge", ".triton", ".nv",    "checkpoint", "checkpoints",   "ckpt",
-    "ckpts",        "python",      "python3",    "unnamed", ".",      ".."};
+    "usr",          "bin",         "sbin",       "lib",           "lib32",
+    "lib64",        "libx32",      "etc",        "run",           "var",
+    "tmp",          "home",        "root",       "opt",           "mnt",
+    "media",        "srv",         "boot",       "proc",          "sys",
+    "dev",          "shm",         "local",      "share",         "include",
+    "log",          "cache",       "spool",      "data",          "dataset",
+    "datasets",     "ml",          "nix",        "snap",          "gnu",
+    "stdin",        "stdout",      "stderr",     "site-packages", "dist-packages",
+    "node_modules", "__pycache__", ".cache",     ".git",          ".pyenv",
+    "pyenv",        "conda",       "miniconda3", "anaconda3",     "miniforge3",
+    "mambaforge",   ".triton",     ".nv",        "checkpoint",    "checkpoints",
+    "ckpt",         "ckpts",       "python",     "python3",       "unnamed",
+    "libexec",      ".",           ".."};
 // Marks with a meaning of their own (docs/markers.md).
 constexpr std::string_view kPublicMarks[] = {"epoch", "step", "batch", "fetch"};
 // What a log says of how it was made; other keys may hold anything.
 constexpr size_t kLongestEnding = 8;
+constexpr std::string_view kPackageEnding = ".dist-info";
 
 template <size_t N>
 bool is_any(std::string_view text, const std::string_view (&list)[N]) {
@@ -125,8 +132,17 @@ bool is_ending(std::string_view text) {
     return !text.empty() && text.size() <= kLongestEnding && std::all_of(text.begin(), text.end(), letter);
 }
 
-// Where the extension that is kept begins: ".jpg", ".tar.gz". A name that is only an extension keeps none.
+// Where the extension that is kept begins: ".jpg", ".tar.gz", ".so.6". A name that is only an extension keeps none.
 size_t ending_of(std::string_view name) {
+    constexpr std::string_view kLibrary = ".so.";
+    const size_t library = name.find(kLibrary);
+    if (library != 0 && library != std::string_view::npos &&
+        name.find_first_not_of("0123456789.", library + kLibrary.size()) == std::string_view::npos) {
+        return library;
+    }
+    if (name.ends_with(kPackageEnding) && name != kPackageEnding) {
+        return name.size() - kPackageEnding.size();
+    }
     size_t at = name.size();
     for (int parts = 0; parts < 2; ++parts) {
         const size_t dot = name.rfind('.', at - 1);
@@ -229,7 +245,7 @@ struct NameTokens::Impl {
     }
 
     std::string component(std::string_view name) {
-        if (is_any(name, kPublicNames)) {
+        if (is_any(name, kPublicNames) || (is_package_directory(name) && !name.ends_with(kPackageEnding))) {
             return std::string(name);
         }
         const bool hidden = name.starts_with('.');
@@ -255,7 +271,7 @@ std::string NameTokens::path(std::string_view path) {
             return std::string(path);
         }
     }
-    const size_t kernels = kernels_own(path);
+    const size_t kernels = std::max(kernels_own(path), known_place(path).size());
     std::string out(path.substr(0, kernels));
     for (size_t at = kernels; at <= path.size();) {
         const size_t slash = std::min(path.find('/', at), path.size());

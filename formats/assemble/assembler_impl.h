@@ -133,6 +133,7 @@ struct Assembler::Impl {
     std::string resolved(const Process& process, std::string_view directory, std::string_view path) const;
     FileTable::LinkOf links_to(const Process& process, const std::string& path, uint64_t inode);
     std::string behind_magic_link(const Process& process, std::string path, bool follow) const;
+    FileState* opened_without_name(const Process& process, const RawCall& raw);
     std::string behind_told_link(std::string path, const RawCall& raw);
     std::string opened_name(std::string path, const RawCall& raw);
     void ask_for_target(const Process& process, const std::string& path, FileState& file);

@@ -250,8 +250,10 @@ void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
         op.file = files.id(refused);
         return add(task, op);
     }
-    FileState* file = nullptr;
-    if ((raw.flags & kTemporary) == kTemporary) {
+    FileState* file = opened_without_name(process, raw);
+    if (file != nullptr) {
+        // known by its descriptor alone
+    } else if ((raw.flags & kTemporary) == kTemporary) {
         FileState& directory = files.present(path);  // the file itself has no name
         directory.type = FileType::directory;
         op.file = files.id(directory);

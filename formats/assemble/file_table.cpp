@@ -431,6 +431,33 @@ FileState& FileTable::replaced(std::string_view path) {
     return file;
 }
 
+FileState* FileTable::without_name(FileState& file) {
+    const FileState* named = &file;
+    while (named->gone && named->moved_to != nullptr) {
+        named = named->moved_to;
+    }
+    if (const auto made = without_name_.find(&file); made != without_name_.end()) {
+        return made->second;
+    }
+    if (!named->gone) {
+        return nullptr;
+    }
+    FileState& nameless = states_.emplace_back();
+    nameless.path = file.path;
+    nameless.generation = slot(file.path).generations++;
+    nameless.presence = FileState::Presence::present;
+    nameless.existed = nameless.gone = true;
+    nameless.type = file.type;
+    nameless.mode = file.mode;
+    nameless.device = file.device;
+    nameless.inode = file.inode;
+    nameless.inode_generation = file.inode_generation;
+    nameless.current_size = named->current_size;
+    nameless.size = nameless.greatest = named->current_size.value_or(0);
+    without_name_[&file] = without_name_[&nameless] = &nameless;
+    return &nameless;
+}
+
 FileState* FileTable::by_inode(uint64_t device, uint64_t inode, uint32_t inode_generation) {
     const auto it = of_inode_.find({device, inode});
     if (it == of_inode_.end() || is_another(*it->second, device, inode, inode_generation)) {

@@ -126,6 +126,8 @@ public:
     static bool is_another(const FileState& file, uint64_t device, uint64_t inode, uint32_t inode_generation);
     /// The path leads to another file than before, though no call of the recording made it so.
     FileState& replaced(std::string_view path);
+    /// A row of its own for a file that is open and has lost its name; nullptr: it has one.
+    FileState* without_name(FileState& file);
     /// The latest file seen with that inode; nullptr: none.
     FileState* by_inode(uint64_t device, uint64_t inode, uint32_t inode_generation);
     void saw_link(FileState& file, std::string_view target);
@@ -189,6 +191,7 @@ private:
     std::vector<std::string> own_;
     std::vector<FileId> own_ids_;
     std::map<std::pair<uint64_t, uint64_t>, FileState*> of_inode_;  // by device and inode
+    std::map<const FileState*, FileState*> without_name_;           // what without_name() made, itself included
 };
 
 }  // namespace reprise

@@ -35,6 +35,27 @@ std::optional<int32_t> take_number(std::string_view& rest) {
 // Whether a path's last part itself leads to an open file, and so names no file of /proc or /dev.
 bool may_be_magic(std::string_view path) { return path.starts_with("/proc/") || path.starts_with("/dev/"); }
 
+// Takes "proc", the process and perhaps a thread of it off the front.
+bool take_process(std::string_view& rest, int32_t pid) {
+    return take(rest, "proc") && (take(rest, "self") || take(rest, "thread-self") || take(rest, std::to_string(pid))) &&
+           (!take(rest, "task") || take_number(rest));
+}
+
+// The descriptor that a path of /dev or /proc names, with what is behind it in `rest`. `path`: clean.
+std::optional<int32_t> named_descriptor(std::string_view path, int32_t pid, std::string_view& rest) {
+    rest = path.substr(1);
+    constexpr std::string_view kStreams[] = {"stdin", "stdout", "stderr"};
+    if (take(rest, "dev")) {
+        for (int32_t i = 0; i < 3; ++i) {
+            if (take(rest, kStreams[i])) {
+                return i;
+            }
+        }
+        return take(rest, "fd") ? take_number(rest) : std::nullopt;
+    }
+    return take_process(rest, pid) && take(rest, "fd") ? take_number(rest) : std::nullopt;
+}
+
 // Calls that act on a link itself.
 bool follows(const RawCall& raw) {
     switch (raw.kind) {
@@ -82,25 +103,11 @@ std::string Assembler::Impl::behind_magic_link(const Process& process, std::stri
     if (!may_be_magic(path)) {
         return path;
     }
-    std::string_view rest = path;
-    rest.remove_prefix(1);
-    std::optional<int32_t> fd;
-    constexpr std::string_view kStreams[] = {"stdin", "stdout", "stderr"};
-    if (take(rest, "dev")) {
-        for (int32_t i = 0; i < 3 && !fd; ++i) {
-            fd = take(rest, kStreams[i]) ? std::optional(i) : std::nullopt;
-        }
-        if (!fd && take(rest, "fd")) {
-            fd = take_number(rest);
-        }
-    } else if (take(rest, "proc") &&
-               (take(rest, "self") || take(rest, "thread-self") || take(rest, std::to_string(process.pid)))) {
-        if (take(rest, "task") && !take_number(rest)) {
-            return path;
-        }
-        if (take(rest, "fd")) {
-            fd = take_number(rest);
-        } else if (!rest.empty() || follow) {
+    std::string_view rest;
+    const std::optional<int32_t> fd = named_descriptor(path, process.pid, rest);
+    if (!fd) {
+        rest = std::string_view(path).substr(1);
+        if (take_process(rest, process.pid) && (!rest.empty() || follow)) {
             if (take(rest, "cwd") && process.fs->directory_known && (!rest.empty() || follow)) {
                 return clean_path(process.fs->directory, rest);
             }
@@ -108,12 +115,32 @@ std::string Assembler::Impl::behind_magic_link(const Process& process, std::stri
                 return clean_path("/", rest);
             }
         }
+        return path;
     }
-    const auto it = fd && (follow || !rest.empty()) ? process.descriptors->find(*fd) : process.descriptors->end();
+    const auto it = follow || !rest.empty() ? process.descriptors->find(*fd) : process.descriptors->end();
     if (it == process.descriptors->end() || !it->second.instance->file) {
         return path;
     }
     return clean_path(files.present_path_of(*it->second.instance->file), rest);
+}
+
+// What an open of /proc/self/fd/3 and the like led to where the file has lost its name, which may be another's by now.
+// nullptr: none of these.
+FileState* Assembler::Impl::opened_without_name(const Process& process, const RawCall& raw) {
+    if (!raw.made || raw.made->inode == 0 || !raw.path.starts_with('/') || !may_be_magic(raw.path)) {
+        return nullptr;
+    }
+    std::string_view rest;
+    const std::string path = clean_path("/", raw.path);
+    const std::optional<int32_t> fd = named_descriptor(path, process.pid, rest);
+    const auto it = fd && rest.empty() ? process.descriptors->find(*fd) : process.descriptors->end();
+    if (it == process.descriptors->end() || !it->second.instance->file) {
+        return nullptr;
+    }
+    FileState& file = *it->second.instance->file;
+    const bool same =
+        file.inode != 0 && !FileTable::is_another(file, raw.made->device, raw.made->inode, raw.made->generation);
+    return same ? files.without_name(file) : nullptr;
 }
 
 // What an open of /dev or /proc, or by a path with "..", led to, where the source says it: `path` else.

@@ -49,6 +49,14 @@ bool under_any(std::string_view path, const std::string_view (&prefixes)[N]) {
     return std::any_of(std::begin(prefixes), std::end(prefixes), [&](std::string_view p) { return under(path, p); });
 }
 
+template <size_t N>
+std::string_view longest(std::string_view path, const std::string_view (&prefixes)[N], std::string_view before) {
+    for (const std::string_view prefix : prefixes) {
+        before = under(path, prefix) && prefix.size() > before.size() ? prefix : before;
+    }
+    return before;
+}
+
 // "python3", "python3.11"
 bool is_python_library(std::string_view part) {
     if (!part.starts_with("python")) {
@@ -104,6 +112,14 @@ bool is_package_directory(std::string_view name) {
     return std::find(std::begin(kPackageDirectories), std::end(kPackageDirectories), name) !=
                std::end(kPackageDirectories) ||
            is_python_library(name) || name.ends_with(".dist-info");
+}
+
+std::string_view known_place(std::string_view path) {
+    std::string_view place = longest(path, kSystemPrefixes, {});
+    place = longest(path, kProgramPrefixes, place);
+    place = longest(path, kDataBelowProgramPrefixes, place);
+    place = longest(path, kSharedPlaces, place);
+    return longest(path, kStatePlaces, place);
 }
 
 bool is_installed(std::string_view path) {

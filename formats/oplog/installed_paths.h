@@ -15,6 +15,9 @@ bool is_program_place(std::string_view path);
 bool holds_data_below_programs(std::string_view path);
 /// A directory that package managers fill: "site-packages", "python3.11", "x.dist-info".
 bool is_package_directory(std::string_view name);
+/// The directory that every system has in which a path lies, as far as what is said here of the path depends on its
+/// name: "/usr/lib/locale". Empty: none.
+std::string_view known_place(std::string_view path);
 /// In one of the above.
 bool is_installed(std::string_view path);
 /// Whether a file there is one that programs need to start and to work: a library, a module, a header, a font, the

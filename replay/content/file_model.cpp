@@ -213,6 +213,20 @@ void FileModel::apply(TaskId task, uint64_t number, const Op& op) {
     }
 }
 
+/// Of a file that was opened when another had its name.
+ModelFilePointer FileModel::behind_descriptor(FileId file) const {
+    const auto behind = plan_.behind_descriptors.find(file);
+    if (behind == plan_.behind_descriptors.end()) {
+        return nullptr;
+    }
+    for (auto handle = behind->second.rbegin(); handle != behind->second.rend(); ++handle) {
+        if (const auto found = handles_.find(*handle); found != handles_.end()) {
+            return found->second;
+        }
+    }
+    return nullptr;
+}
+
 void FileModel::open(const Op& op) {
     const std::string path = path_of(op.file);
     if (path.empty() || op.handle == 0) {
@@ -226,7 +240,8 @@ void FileModel::open(const Op& op) {
         return;  // an open makes none, and nothing stays in it
     }
     const std::string place = resolved(path, (op.flags & O_NOFOLLOW) == 0);
-    ModelFilePointer file = find(place);
+    ModelFilePointer file = behind_descriptor(op.file);
+    file = file == nullptr ? find(place) : file;
     if (file == nullptr) {
         const bool directory = (op.flags & O_DIRECTORY) != 0 || place.empty();
         if (directory) {

@@ -136,6 +136,7 @@ private:
     void resize(ModelFile& file, uint64_t size, const Op& op);
     void put(ModelFile& file, uint64_t from, uint64_t to, const Source& source, const Op& op);
     void rename(const Op& op);
+    ModelFilePointer behind_descriptor(FileId file) const;
     void move(const std::string& from, const std::string& to, int64_t time);
     std::vector<std::string> below(const std::string& directory) const;
     void exchange(const std::string& a, const std::string& b, int64_t time);

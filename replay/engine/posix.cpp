@@ -279,10 +279,11 @@ int64_t PosixEngine::open(const OpBlock& b, size_t i) {
     if (worker_.read_only && (flags & O_PATH) == 0) {
         flags &= ~int64_t{O_ACCMODE | O_CREAT};  // it is there: see alters_files()
     }
+    const int64_t behind = worker_.open_behind(file, flags);
     const bool fstat_follows = i + 1 < b.count() && static_cast<OpKind>(b.kind[i + 1]) == OpKind::fstat &&
                                b.handle[i + 1] == handle && handle != 0;
     return opened({file, handle, flags, b.result[i], fstat_follows},
-                  worker_.open_file(worker_.plan.paths[file], flags, b.mode[i]));
+                  behind >= 0 ? behind : worker_.open_file(worker_.plan.paths[file], flags, b.mode[i]));
 }
 
 /// `fd`: of the open that was made, or -errno.

@@ -402,6 +402,21 @@ int WorkerState::parent_of(const RootPath& path, bool* temporary) {
     return fd;
 }
 
+int64_t WorkerState::open_by_descriptor(FileId file, int64_t flags) const {
+    const auto found = plan.behind_descriptors.find(file);
+    if (found == plan.behind_descriptors.end()) {
+        return -1;
+    }
+    const auto open = std::find_if(found->second.rbegin(), found->second.rend(),
+                                   [&](HandleId handle) { return descriptors.get(handle) >= 0; });
+    if (open == found->second.rend()) {
+        return -1;
+    }
+    const std::string path = "/proc/thread-self/fd/" + std::to_string(descriptors.get(*open));
+    return sys::call(SYS_openat, AT_FDCWD, path.c_str(), (flags & ~int64_t{O_CREAT | O_EXCL | O_NOFOLLOW}) | O_CLOEXEC,
+                     0);
+}
+
 int64_t WorkerState::open_file(const RootPath& path, int64_t flags, int64_t mode) {
     std::atomic<Opens>& opens = opens_[path.directory];
     const Opens so_far = opens.load(std::memory_order_relaxed);

@@ -116,6 +116,11 @@ struct WorkerState {
     /// files mostly name them from where they are.
     int64_t open_file(const RootPath& path, int64_t flags, int64_t mode);
 
+    /// Through a descriptor of the file, where another has its name (Plan::behind_descriptors); negative: not so.
+    int64_t open_behind(FileId file, int64_t flags) const {
+        return plan.behind_descriptors.empty() ? -1 : open_by_descriptor(file, flags);
+    }
+
     const Plan& plan;
     const int root;
     const bool read_only;
@@ -146,6 +151,7 @@ private:
         uint32_t index;  // in Plan::passed
         int fd;
     };
+    int64_t open_by_descriptor(FileId file, int64_t flags) const;
     void keep_for_others(FileId file, int fd);
     /// Takes a descriptor that another process keeps for this one. Negative where there is none.
     int take_passed(FileId file);

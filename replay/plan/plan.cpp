@@ -143,6 +143,40 @@ void place_files(Plan& plan, const PathMap& maps) {
     }
 }
 
+/// A name that was deleted or replaced is another file's, and the file behind it has an inode that was seen before.
+void find_behind_descriptors(Plan& plan) {
+    const Tables& tables = plan.log->tables();
+    using Key = std::tuple<uint64_t, uint64_t, StringId>;  // device, inode, path
+    std::map<Key, std::vector<FileId>> again;              // by generation
+    for (FileId file = 1; file < tables.files.size(); ++file) {
+        const FileRow& row = tables.files[file];
+        if (row.generation != 0 && row.inode != 0 && row.origin == Origin::existed && plan.keeps_file(file)) {
+            again[{row.device, row.inode, row.path}].push_back(file);
+        }
+    }
+    const auto generation = [&](FileId file) { return tables.files[file].generation; };
+    for (auto& [key, files] : again) {
+        std::sort(files.begin(), files.end(), [&](FileId a, FileId b) { return generation(a) < generation(b); });
+    }
+    for (HandleId handle = 1; handle < tables.handles.size() && !again.empty(); ++handle) {
+        const FileId of = tables.handles[handle].file;
+        if (of == 0 || of >= tables.files.size() ||
+            (plan.handle_flags[handle] & (kHandleLeftOut | kHandleNotFile)) != 0) {
+            continue;
+        }
+        const FileRow& row = tables.files[of];
+        const auto found = again.find({row.device, row.inode, row.path});
+        if (found == again.end()) {
+            continue;
+        }
+        const auto next = std::lower_bound(found->second.begin(), found->second.end(), row.generation,
+                                           [&](FileId file, uint32_t of_row) { return generation(file) < of_row; });
+        if (next != found->second.end()) {
+            plan.behind_descriptors[*next].push_back(handle);
+        }
+    }
+}
+
 /// The process that the supervisor starts from which this one comes.
 ProcessId root_of(const Plan& plan, ProcessId process) {
     for (size_t steps = 0; steps < plan.processes.size(); ++steps) {
@@ -539,6 +573,7 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
         }
     }
     place_files(plan, maps);
+    find_behind_descriptors(plan);
     drop_parents_of_mapped(plan, maps);
     // What the recording lacks, the replay does too.
     for (const Counter& counter : tables.counters) {

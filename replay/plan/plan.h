@@ -162,18 +162,21 @@ struct Plan {
     std::map<std::pair<int64_t, int64_t>, uint32_t> streams;  // accelerator and stream to DeviceSlot index
     std::vector<PassedFile> passed;                           // each has a PassSlot
     std::unordered_map<FileId, uint32_t> passed_index;        // in `passed`
-    uint32_t map_limit = 1;                                   // one past the greatest mapping
-    uint64_t ops = 0;                                         // in the log
-    uint64_t kept_ops = 0;                                    // that the filter keeps
-    uint64_t changing_ops = 0;                                // kept ones that alter files
-    std::string first_change;                                 // the first of them, in words
-    int64_t first_begin = 0, last_end = 0;                    // ns, of kept ops
-    std::vector<RequestRing> rings;                           // of asynchronous requests
-    uint32_t async_depth = 0;                                 // most asynchronous requests in flight at a time
-    size_t write_bytes = 0;                                   // largest source that an op needs
-    uint64_t untimed_calls = 0;   // of which the log does not say how long they took: they have no duration
-    bool names_no_files = false;  // some kept name is one of names_no_file(): ops on it are not performed
-    bool risky_names = false;     // an op gives existing things new names: no name can be trusted to stay a file
+    /// Files that were opened when another had their name (/proc/self/fd/N), and instances of the same inode, the first
+    /// one first: descriptors of those lead to them.
+    std::unordered_map<FileId, std::vector<HandleId>> behind_descriptors;
+    uint32_t map_limit = 1;                 // one past the greatest mapping
+    uint64_t ops = 0;                       // in the log
+    uint64_t kept_ops = 0;                  // that the filter keeps
+    uint64_t changing_ops = 0;              // kept ones that alter files
+    std::string first_change;               // the first of them, in words
+    int64_t first_begin = 0, last_end = 0;  // ns, of kept ops
+    std::vector<RequestRing> rings;         // of asynchronous requests
+    uint32_t async_depth = 0;               // most asynchronous requests in flight at a time
+    size_t write_bytes = 0;                 // largest source that an op needs
+    uint64_t untimed_calls = 0;             // of which the log does not say how long they took: they have no duration
+    bool names_no_files = false;            // some kept name is one of names_no_file(): ops on it are not performed
+    bool risky_names = false;  // an op gives existing things new names: no name can be trusted to stay a file
     ComputeLoad compute_load;
     int64_t wait_ns = 0, explained_wait_ns = 0;  // recorded waits; those that edges explain
     int64_t repeated_sleep_ns = 0;               // see Polls, and those of helpers

@@ -254,6 +254,9 @@ private:
         if (type == FileType::regular || type == FileType::unknown) {
             note_disk(id, index_at(*path));
         }
+        if (initial && row.generation != 0 && entry.made && !entry.initial) {
+            initial = false;  // opened again when another had its name: the job had made it
+        }
         entry.made |= made;
         if (!facts.nameless) {
             merge_changes(entry, facts);

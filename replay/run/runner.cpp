@@ -503,6 +503,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         if (const std::optional<int64_t> waited = read_fact(log.header(), fact::run_queue)) {
             result.fidelity.recorded_run_queue_ns = *waited;
         }
+        result.doubts = recorded_doubts(plan);
         judge_results(options.tolerated, result, options.peers == nullptr);
         if (marker && marker->state == MarkerState::changed && !result.not_same_job.empty()) {
             result.not_same_job.front() += " Earlier replays changed this root: " + reset_command(options) + ".";
@@ -516,7 +517,6 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
             result.not_same_job.front() += " The root was prepared with another --only or --not.";
         }
         judge(result.fidelity, result.lateness, result.elapsed_ns, result.machine.cpus);
-        result.doubts = recorded_doubts(plan);
         judge_whole(result);
         result.name_walk_ns = uses_root ? name_walk_ns(plan, result.doubts.deep_file, root->get()).value_or(0) : 0;
         result.one_place = uses_root && on_one_place(plan, root->get(), result.doubts.file_systems);

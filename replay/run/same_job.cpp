@@ -58,6 +58,14 @@ std::string refused_in(const ReplayResult& result) {
     return result.refused == 0 ? "" : ", " + std::to_string(result.refused) + " of them refused to this user";
 }
 
+/// "; the job took locks by fcntl (234 calls), which a replay does not: what processes do under them may change places"
+std::string without_locks(const ReplayResult& result) {
+    return result.doubts.range_locks == 0 || result.processes < 2
+               ? std::string()
+               : "; the job took locks by fcntl (" + counted(result.doubts.range_locks, "call") +
+                     "), which a replay does not: what processes do under them may change places";
+}
+
 }  // namespace
 
 uint64_t comparable_ops(const ReplayResult& result) {
@@ -80,7 +88,7 @@ void judge_results(const ToleratedDifferences& tolerated, ReplayResult& result, 
                       100.0 * static_cast<double>(result.mismatches) / static_cast<double>(all));
         result.not_same_job.push_back(std::to_string(result.mismatches) + " of " + std::to_string(all) + " I/O ops (" +
                                       share + " %) have another result than in the recording" + refused_in(result) +
-                                      example_of(result) + ".");
+                                      example_of(result) + without_locks(result) + ".");
     }
     // A few ops may stand for most of the bytes.
     const auto missing = static_cast<double>(result.missing_bytes);

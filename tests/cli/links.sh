@@ -51,6 +51,18 @@ is_same switch 'cat now/f; ln -sfn v2 now; cat now/f'
 equal "$(readlink "switch.root/$here/switch/now")" v2
 equal "$(stat -c %s "switch.root/$here/switch/v1/f" "switch.root/$here/switch/v2/f" | tr '\n' ' ')" "4 6 "
 
+# Files that lost their name, opened again by their descriptors: not what has the name now.
+mkdir nameless
+is_same nameless 'exec 7<>f; echo old >&7; rm f; echo another >f; cat /dev/fd/7 >got; echo more >>/proc/self/fd/7; exec 7>&-'
+equal "$(stat -c %s nameless/f nameless/got "nameless.root/$here/nameless/f" "nameless.root/$here/nameless/got" | tr '\n' ' ')" "8 4 8 4 "
+mkdir replaced
+is_same replaced 'for i in 1 2 3; do echo first >f; exec 7<>f; echo second$i >t; mv t f; echo text >>/dev/fd/7; exec 7>&-; done'
+equal "$(stat -c %s "replaced.root/$here/replaced/f")" 8
+for name in nameless replaced; do
+    run 0 "$REPRISE" prepare -q --reset "$name.oplog" --root "$name.root"
+    run 0 "$REPRISE" replay "$name.oplog" --root "$name.root" --verify content
+done
+
 # Names of the link itself.
 mkdir -p itself/t
 echo text >itself/t/f

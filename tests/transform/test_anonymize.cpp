@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "formats/export/dump.h"
+#include "formats/oplog/installed_paths.h"
 #include "tests/samples.h"
 #include "tests/support.h"
 #include "transform/anonymize.h"
@@ -277,6 +278,46 @@ TEST_CASE("anonymize: depth, endings, equality, sizes and ops stay") {
         after.for_each(task, show(y));
         CHECK(x == y);
     }
+}
+
+TEST_CASE("anonymize: whether a file is a program's does not depend on what is replaced") {
+    NameTokens names({});
+    const std::vector<std::string> paths = {"/usr/lib/locale/locale-archive",
+                                            "/usr/lib/locale/C.utf8/LC_CTYPE",
+                                            "/usr/lib/x86_64-linux-gnu/libselinux.so.1",
+                                            "/usr/lib/x86_64-linux-gnu/gconv/gconv-modules.cache",
+                                            "/usr/share/zoneinfo/Europe/Berlin",
+                                            "/usr/share/ours/index",
+                                            "/usr/libexec/ours/tool",
+                                            "/usr/local/include/ours/x",
+                                            "/usr/local/cuda-13.0/bin/nvcc",
+                                            "/var/lib/dpkg/status",
+                                            "/var/lib/ours/table.db",
+                                            "/opt/ml/input/x",
+                                            "/opt/ours/data.bin",
+                                            "/home/me/venv/lib/python3.11/site-packages/ours/w.bin",
+                                            "/home/me/env/lib/python3.11/x",
+                                            "/home/me/ours-1.0.dist-info/RECORD",
+                                            "/home/me/libours.so.1.2",
+                                            "/home/me/data.bin",
+                                            "/etc/ours.conf",
+                                            "/run/user/0/x",
+                                            "/dev/shm/ours"};
+    for (const std::string& path : paths) {
+        const std::string other = names.path(path);
+        CAPTURE(path);
+        CAPTURE(other);
+        CHECK(other.find("ours") == std::string::npos);
+        CHECK(other.find("/me/") == std::string::npos);
+        CHECK(is_installed(other) == is_installed(path));
+        CHECK(is_system_place(other) == is_system_place(path));
+        CHECK(is_program_place(other) == is_program_place(path));
+        CHECK(holds_data_below_programs(other) == holds_data_below_programs(path));
+        for (const uint64_t size : {uint64_t{1}, uint64_t{1} << 30}) {
+            CHECK(is_part_of_program(other, size) == is_part_of_program(path, size));
+        }
+    }
+    CHECK(names.path("/usr/lib/locale/libx.so.6") == names.path("/usr/lib/locale/libx.so") + ".6");
 }
 
 TEST_CASE("anonymize: tokens of names") {

@@ -922,6 +922,48 @@ TEST_CASE("instances that the source tells apart: made, inherited, received, reu
           "sizes_inexact 9\n");
 }
 
+TEST_CASE("a file without its name is opened again through its descriptor, whatever has the name now") {
+    DataFeeder f;
+    const auto open = [&](const std::string& path, int32_t fd, uint64_t inode, int64_t flags = 0) {
+        RawCall call = f.raw(OpKind::open, fd);
+        SeenInstance made;
+        made.key = 0x100 + static_cast<uint64_t>(fd);
+        made.device = 8;
+        made.inode = inode;
+        call.path = path;
+        call.flags = flags;
+        call.made = &made;
+        f.assembler.call(call);
+    };
+    constexpr int64_t kCreateAppend = 0102 | 02000;
+    open("/d/a", 7, 70, kCreateAppend);
+    open("/dev/fd/7", 8, 70);  // it has its name
+    f.on_path(OpKind::unlink, "/d/a", 0);
+    open("/d/a", 9, 90, kCreateAppend);
+    open("/dev/fd/7", 10, 70, kCreateAppend);
+    open("/proc/self/fd/10", 11, 70);
+    open("/proc/100/task/100/fd/9", 12, 90);
+    open("/proc/self/fd/7", 13, 71);  // not what the recording shows
+    open("/d/a", 14, 90);
+    const auto log = f.finish();
+    std::vector<std::pair<FileId, uint32_t>> files;
+    for (const Op& op : log.of_kind(OpKind::open)) {
+        CHECK(log.path_of(op) == "/d/a");
+        files.emplace_back(op.file, log.tables().files[op.file].generation);
+    }
+    const FileId first = files[0].first, second = files[2].first, nameless = files[3].first;
+    CHECK(files == std::vector<std::pair<FileId, uint32_t>>{{first, 0},
+                                                            {first, 0},
+                                                            {second, 1},
+                                                            {nameless, 2},
+                                                            {nameless, 2},
+                                                            {second, 1},
+                                                            {files[6].first, 3},
+                                                            {files[7].first, 4}});
+    CHECK(log.tables().files[nameless].inode == 70);
+    CHECK(log.tables().files[nameless].origin == Origin::existed);
+}
+
 TEST_CASE("an op that begins before the one before it is moved where ops come in order") {
     Assembler::Options options;
     options.in_order = true;
