@@ -82,6 +82,9 @@ raw_u16 flags_of(const Syscall& call) {
     if (call.action == CallAction::clone_blocks) {
         flags |= RULE_IF_CLONE;
     }
+    if (call.action == CallAction::fcntl) {
+        flags |= RULE_LOCKS;
+    }
     const bool advises = call.makes_op && call.kind == OpKind::madvise;
     if (advises || call.action == CallAction::mmap || call.action == CallAction::mremap ||
         call.action == CallAction::brk) {
@@ -114,6 +117,10 @@ CallRules call_rules() {
         }
         rule.kind = kind_of(call, rule);
         rule.flags = flags_of(call);
+        if ((rule.flags & RULE_LOCKS) != 0) {  // of some commands; of the others the kind tells all
+            constexpr size_t kLock = 2;
+            add_extra(rule, EXTRA_LOCK, number_of(kLock));
+        }
     }
     return rules;
 }

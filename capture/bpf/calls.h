@@ -37,6 +37,11 @@ struct call_open_record {
     char text[SHORT_PATH];
 };
 
+/* F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW. */
+static __always_inline bool is_range_lock(__u32 command) {
+    return command == 6 || command == 7 || command == 37 || command == 38;
+}
+
 static __always_inline void fill_call(struct raw_call* call, __u32 size, struct task_state* state, struct pt_regs* regs,
                                       __u32 nr, __s64 result, __u64 now) {
     fill_head(&call->head, RAW_CALL, size, state->sequence++, now);
@@ -138,6 +143,7 @@ static __always_inline void add_extra(struct composer* c, struct pt_regs* regs, 
             }
             break;
         }
+        case EXTRA_LOCK: add_values(c, user, which, 3); break;
         case EXTRA_LINK: add_bytes(c, user, which, result); break;
         default: break;
     }
@@ -300,8 +306,8 @@ int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
     } else if ((flags & RULE_IF_MARKER) && regs->di != PR_SET_NAME &&
                (regs->di != RAW_MARKER_PRCTL || regs->r8 != RAW_MARKER_MAGIC)) {
         /* some other prctl */
-    } else if (kind == RULE_RICH || kind == RULE_OPEN) {
-        if (kind == RULE_RICH || !record_open(regs, task, state, nr, result, now)) {
+    } else if (kind == RULE_RICH || kind == RULE_OPEN || ((flags & RULE_LOCKS) && is_range_lock(regs->si))) {
+        if (kind != RULE_OPEN || !record_open(regs, task, state, nr, result, now)) {
             record_rich(regs, state, nr, result, now);
         }
     } else if (kind == RULE_FD && !((flags & RULE_NOT_ANON) && (regs->r10 & MAP_ANONYMOUS))) {

@@ -36,6 +36,7 @@ enum rule_flags {
     RULE_UNMAPS = 64,    /* mappings end, or move */
     RULE_READS = 128,    /* data into memory */
     RULE_WRITES = 256,   /* data out of memory */
+    RULE_LOCKS = 1024,   /* fcntl: some commands are about a lock on a range, a struct flock */
     RULE_CHILD = 512,    /* tells which child ended, by its number in the caller's PID namespace */
 };
 
@@ -55,6 +56,7 @@ enum rule_extra {
     EXTRA_HOW,     /* struct open_how */
     EXTRA_CLONE,   /* ioctl: the source, a descriptor or struct file_clone_range */
     EXTRA_LIST,    /* an access control list: value of the attribute named by the argument before, size in the next */
+    EXTRA_LOCK,    /* struct flock -> RAW_PART_VALUES */
     EXTRA_LINK,    /* as many bytes as the result says: the target of a link */
 };
 

@@ -273,7 +273,7 @@ private:
         Pending& wait = pending_[task];
         if (wait.gets_lock) {
             wait.gets_lock = false;
-            for (const LockOrder::Source& source : locks_.acquired(task, wait.lock)) {
+            for (const LockOrder::Source& source : locks_.acquired(task, plan_.tasks[task].process, wait.lock)) {
                 add_resource(task, wait.lock.op, source.task, source.op);
             }
         }

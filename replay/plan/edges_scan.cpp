@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "formats/oplog/range_lock.h"
 #include "replay/plan/edges.h"
 #include "replay/plan/edges_rules.h"
 
@@ -50,7 +51,8 @@ void SharingScan::see(const OpBlock& block, size_t i, ProcessId process) {
             see_handle(handle, kind, task, process, block.begin[i]);
         }
     }
-    if (kind == OpKind::flock && block.handle[i] != 0 && block.handle[i] < locked_.size()) {
+    const bool range = kind == OpKind::fcntl && locks_range(block.arg[i]) && unpack_range_lock(block.flags[i]);
+    if ((kind == OpKind::flock || range) && block.handle[i] != 0 && block.handle[i] < locked_.size()) {
         locked_[block.handle[i]] = 1;
         any_lock_ = true;
     }

@@ -6,9 +6,27 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 namespace reprise {
+namespace {
+
+/// None: no lock on a range, or the log does not say of which.
+std::optional<RangeLock> range_of(const OpRef& op) {
+    return locks_range(op.arg) ? unpack_range_lock(op.flags) : std::nullopt;
+}
+
+LockOwner owner_of(ProcessId process, const OpRef& op) {
+    const bool instance = op.arg == F_OFD_SETLK || op.arg == F_OFD_SETLKW;
+    return {instance, instance ? op.handle : process};
+}
+
+void append(std::vector<LockSource>& to, const std::vector<LockSource>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+}
+
+}  // namespace
 
 LockOrder::LockOrder(const Tables& tables, const std::vector<uint8_t>& locked, const std::vector<FileId>& same_file,
                      std::vector<uint32_t> tasks)
@@ -25,13 +43,33 @@ LockOrder::LockOrder(const Tables& tables, const std::vector<uint8_t>& locked, c
     }
 }
 
-LockOrder::Lock& LockOrder::lock_of(HandleId handle) {
+FileId LockOrder::file_of(HandleId handle) const {
     const FileId file = tables_.handles[handle].file;
-    return locks_[file < same_file_.size() ? same_file_[file] : file];
+    return file < same_file_.size() ? same_file_[file] : file;
 }
 
+LockOrder::Lock& LockOrder::lock_of(HandleId handle) { return locks_[file_of(handle)]; }
+
 bool LockOrder::acquires(const OpRef& op) const {
+    if (op.kind == OpKind::fcntl && op.result == 0 && follows(op.handle)) {
+        const std::optional<RangeLock> lock = range_of(op);
+        return lock && lock->type != F_UNLCK;
+    }
     return op.kind == OpKind::flock && op.result == 0 && (op.arg & (LOCK_SH | LOCK_EX)) != 0 && follows(op.handle);
+}
+
+void LockOrder::see_range(ProcessId process, const OpRef& op, const Source& self, std::vector<Source>& waits) {
+    const std::optional<RangeLock> lock = range_of(op);
+    if (!lock) {
+        return;
+    }
+    const FileId file = file_of(op.handle);
+    const LockOwner owner = owner_of(process, op);
+    if (op.result == 0) {
+        append(waits, ranges_.set(file, owner, *lock, self));
+    } else if (op.result == -EAGAIN || op.result == -EACCES) {
+        append(waits, ranges_.refused(file, owner, *lock, self, op.begin));
+    }
 }
 
 std::vector<LockOrder::Source> LockOrder::see(TaskId task, ProcessId process, const OpRef& op) {
@@ -42,6 +80,7 @@ std::vector<LockOrder::Source> LockOrder::see(TaskId task, ProcessId process, co
     } else if (op.kind == OpKind::exit) {
         if (process < tasks_.size() && tasks_[process] != 0 && --tasks_[process] == 0) {
             close_in(process, self, waits, [](bool) { return true; });
+            append(waits, ranges_.give_back(LockOwner{false, process}, self));
         }
     }
     if (!follows(op.handle)) {
@@ -54,7 +93,10 @@ std::vector<LockOrder::Source> LockOrder::see(TaskId task, ProcessId process, co
         }
     } else if (op.kind == OpKind::fcntl && op.arg == F_SETFD && op.result >= 0) {
         instance.open[process][op.fd] = (op.flags & FD_CLOEXEC) != 0;
+    } else if (op.kind == OpKind::fcntl) {
+        see_range(process, op, self, waits);
     } else if (info(op.kind).is(Trait::ends_handle)) {
+        append(waits, ranges_.give_back(file_of(op.handle), LockOwner{false, process}, self));
         const auto here = instance.open.find(process);
         if (here != instance.open.end() && here->second.erase(op.fd) != 0 && here->second.empty()) {
             instance.open.erase(here);
@@ -103,6 +145,7 @@ void LockOrder::close_in(ProcessId process, const Source& by, std::vector<Source
 }
 
 void LockOrder::release(HandleId handle, const Source& by, std::vector<Source>& waits) {
+    append(waits, ranges_.give_back(file_of(handle), LockOwner{true, handle}, by));
     Lock& lock = lock_of(handle);
     const auto hold = lock.holds.find(handle);
     if (hold == lock.holds.end()) {
@@ -131,8 +174,12 @@ void LockOrder::refused(const OpRef& op, const Source& self, std::vector<Source>
     }
 }
 
-std::vector<LockOrder::Source> LockOrder::acquired(TaskId task, const OpRef& op) {
+std::vector<LockOrder::Source> LockOrder::acquired(TaskId task, ProcessId process, const OpRef& op) {
     std::vector<Source> waits;
+    if (op.kind == OpKind::fcntl) {
+        see_range(process, op, {task, op.op, op.end}, waits);
+        return waits;
+    }
     Lock& lock = lock_of(op.handle);
     const Source self{task, op.op, op.end};
     const bool exclusive = (op.arg & LOCK_EX) != 0;

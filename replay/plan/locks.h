@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The order in which the locks of files (flock) changed hands in the recording. Whoever had a lock had to wait for the
-// release before it; a replay in which another comes first waits for a holder that waits for something else.
+// The order in which the locks of files changed hands in the recording: flock, and ranges by fcntl. Whoever had a lock
+// had to wait for the release before it; a replay in which another comes first waits for a holder that waits for
+// something else, or does under its lock what came later.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +11,14 @@
 
 #include "formats/oplog/oplog.h"
 #include "replay/plan/edges_rules.h"
+#include "replay/plan/lock_source.h"
+#include "replay/plan/range_locks.h"
 
 namespace reprise {
 
 class LockOrder {
 public:
-    struct Source {
-        TaskId task = 0;
-        uint64_t op = 0;
-        int64_t end = 0;
-    };
+    using Source = LockSource;
     /// `locked` by handle: 1 where the log asks for a lock through it. `same_file` by file: the one that stands for all
     /// names of it. `tasks` by process: those that have ops.
     LockOrder(const Tables& tables, const std::vector<uint8_t>& locked, const std::vector<FileId>& same_file,
@@ -36,7 +35,7 @@ public:
     /// A process has been made: it has what its parent has open.
     void forked(ProcessId parent, ProcessId child);
     /// The ops that it has to wait for.
-    std::vector<Source> acquired(TaskId task, const OpRef& op);
+    std::vector<Source> acquired(TaskId task, ProcessId process, const OpRef& op);
 
 private:
     /// An open instance, and the descriptors of it: a lock ends with the last one.
@@ -55,6 +54,9 @@ private:
     };
     bool follows(HandleId handle) const { return handle < locked_.size() && locked_[handle] != 0; }
     Lock& lock_of(HandleId handle);
+    FileId file_of(HandleId handle) const;
+    /// A call that changes a lock on a range or is refused one.
+    void see_range(ProcessId process, const OpRef& op, const Source& self, std::vector<Source>& waits);
     void release(HandleId handle, const Source& by, std::vector<Source>& waits);
     void refused(const OpRef& op, const Source& self, std::vector<Source>& waits);
     /// Releases the locks of instances that nobody has open any longer.
@@ -68,6 +70,7 @@ private:
     bool any_ = false;
     std::map<HandleId, Instance> instances_;
     std::unordered_map<FileId, Lock> locks_;
+    RangeLocks ranges_;
 };
 
 }  // namespace reprise

@@ -20,6 +20,7 @@
 #include "formats/oplog/header_facts.h"
 #include "formats/oplog/installed_paths.h"
 #include "formats/oplog/op_fields.h"
+#include "formats/oplog/range_lock.h"
 #include "formats/oplog/request_matcher.h"
 #include "formats/oplog/touched.h"
 #include "formats/support/error.h"
@@ -169,7 +170,7 @@ private:
         const bool tries = kind == OpKind::fcntl && (block.arg[i] == F_SETLK || block.arg[i] == F_OFD_SETLK);
         const bool waits = kind == OpKind::fcntl && (block.arg[i] == F_SETLKW || block.arg[i] == F_OFD_SETLKW);
         const bool asks = kind == OpKind::flock || tries;
-        out_.range_locks += (tries || waits) && keeps(plan_, block, i) ? 1 : 0;
+        out_.range_locks += (tries || waits) && !unpack_range_lock(block.flags[i]) && keeps(plan_, block, i) ? 1 : 0;
         const bool asks_name = makes_new_name(block, i) && result == -EEXIST && block.task < plan_.tasks.size() &&
                                plan_.tasks[block.task].looks.has(block.first + i);
         if ((asks || asks_name) && keeps(plan_, block, i)) {

@@ -51,7 +51,7 @@ struct RecordedDoubts {
     double scaled_missed = 0;
     /// Locks of files that others held, so that a task slept and asked again.
     uint64_t lock_polls = 0;
-    uint64_t range_locks = 0;  ///< calls that took or gave back a lock by fcntl, which a replay does not take
+    uint64_t range_locks = 0;  ///< calls for locks by fcntl of which the log does not say the range
     AwaitedName awaited;       ///< that a task looked for again and again, until another had made it
     /// The task that makes most syncs on behalf of others who ask over several connections, and how many.
     TaskId syncs_for_others = 0;

@@ -58,12 +58,12 @@ std::string refused_in(const ReplayResult& result) {
     return result.refused == 0 ? "" : ", " + std::to_string(result.refused) + " of them refused to this user";
 }
 
-/// "; the job took locks by fcntl (234 calls), which a replay does not: what processes do under them may change places"
+/// "; the log does not say which locks 234 calls of fcntl took: what processes do under them may change places"
 std::string without_locks(const ReplayResult& result) {
     return result.doubts.range_locks == 0 || result.processes < 2
                ? std::string()
-               : "; the job took locks by fcntl (" + counted(result.doubts.range_locks, "call") +
-                     "), which a replay does not: what processes do under them may change places";
+               : "; the log does not say which locks " + counted(result.doubts.range_locks, "call") +
+                     " of fcntl took: what processes do under them may change places";
 }
 
 }  // namespace

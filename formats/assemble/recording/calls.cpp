@@ -7,6 +7,7 @@
 #include "formats/assemble/file_table.h"
 #include "formats/assemble/recording/recording_impl.h"
 #include "formats/oplog/open_flags.h"
+#include "formats/oplog/range_lock.h"
 
 namespace reprise {
 namespace {
@@ -342,6 +343,22 @@ int64_t RawAssembly::recorders_part(TaskState& task, const raw_call& record, boo
     return own;
 }
 
+// A lock on a range, as struct flock has it. 0: not known.
+int64_t RawAssembly::packed_lock() const {
+    constexpr uint16_t kLock = 2;  // the argument
+    const auto values = filler_.values_of(kLock);
+    if (values.size() < 3) {
+        return 0;
+    }
+    const int64_t type = values[0] & 0xffff, whence = values[0] >> 16 & 0xffff;
+    const raw_fd* const fd = filler_.fd_of(0);
+    if ((type != F_RDLCK && type != F_WRLCK && type != F_UNLCK) || (fd == nullptr && whence != SEEK_SET)) {
+        return 0;
+    }
+    return pack(range_lock_of(type, whence, values[1], values[2], fd == nullptr ? 0 : fd->position,
+                              fd == nullptr ? 0 : static_cast<int64_t>(fd->size)));
+}
+
 // Corrects arguments whose meaning the letters of the table do not cover.
 void RawAssembly::prepare(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw) {
     const bool done = record.result >= 0;
@@ -352,7 +369,7 @@ void RawAssembly::prepare(TaskState& task, const raw_call& record, const Syscall
             return;
         case CallAction::fcntl:
             if (argument_is_address(raw.arg)) {
-                raw.flags = 0;
+                raw.flags = locks_range(raw.arg) ? packed_lock() : 0;
             }
             return;
         case CallAction::mmap:

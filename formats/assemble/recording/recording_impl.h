@@ -301,6 +301,7 @@ private:
     void cut_call(TaskState& task, const raw_call& record, const Syscall& row, bool slept);
     int64_t recorders_part(TaskState& task, const raw_call& record, bool woke) const;
     void perform(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
+    int64_t packed_lock() const;
     void prepare(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
     void prepare_pipe(const raw_call& record, RawCall& raw);
     void prepare_lock(TaskState& task, const raw_call& record, RawCall& raw);

@@ -15,6 +15,7 @@
 
 #include "formats/import/strace/strace_import.h"
 #include "formats/oplog/kernel_names.h"
+#include "formats/oplog/range_lock.h"
 #include "formats/oplog/syscalls.h"
 #include "formats/support/error.h"
 
@@ -516,6 +517,17 @@ bool StraceImport::act(const Syscall& row, RawCall& raw) {
     return false;
 }
 
+// A lock on a range. 0: not known, as where it counts from the position or the end.
+int64_t StraceImport::packed_lock(std::string_view text) {
+    const std::string_view type = strace_field(text, "l_type");
+    const int known = type == "F_RDLCK" ? F_RDLCK : type == "F_WRLCK" ? F_WRLCK : type == "F_UNLCK" ? F_UNLCK : -1;
+    if (known < 0 || strace_field(text, "l_whence") != "SEEK_SET") {
+        return 0;
+    }
+    const int64_t start = number(strace_field(text, "l_start")), bytes = number(strace_field(text, "l_len"));
+    return pack(range_lock_of(known, SEEK_SET, start, bytes, 0, 0));
+}
+
 // Corrects arguments whose meaning the letters of the table do not cover.
 void StraceImport::correct(const Syscall& row, RawCall& raw) {
     const bool done = raw.result >= 0;
@@ -534,6 +546,9 @@ void StraceImport::correct(const Syscall& row, RawCall& raw) {
     }
     if ((row.kind == OpKind::mmap || row.kind == OpKind::mremap) && done) {
         raw.result = 0;
+    }
+    if (row.action == CallAction::fcntl && locks_range(raw.arg)) {
+        raw.flags = packed_lock(call_.arg(2));
     }
     if (row.action == CallAction::close_range && raw.fd2 < 0) {
         raw.fd2 = INT32_MAX;

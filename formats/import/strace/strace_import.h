@@ -49,6 +49,7 @@ private:
     void executed(const Syscall& row, int32_t pid);
     void correct(const Syscall& row, RawCall& raw);
     int64_t number(std::string_view text);
+    int64_t packed_lock(std::string_view text);
     int64_t flags(std::string_view text);
     int32_t process_of(int32_t tid) const;
     void drop(std::string_view name);

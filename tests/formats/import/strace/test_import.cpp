@@ -7,6 +7,7 @@
 
 #include "tests/formats/import/strace/strace_fixture.h"
 
+#include "formats/oplog/range_lock.h"
 #include "formats/oplog/syscalls.h"
 
 namespace reprise::test {
@@ -48,7 +49,13 @@ const std::vector<Case>& cases() {
          WITH(o.arg == 1 && o.result == 1)},
         {R"(fcntl(3</d/a>, F_DUPFD_CLOEXEC, 10) = 10</d/a>)", OpKind::dup, "/d/a", WITH(o.arg == 4 && o.fd2 == 10)},
         {R"(fcntl(3</d/a>, F_SETLK, {l_type=F_RDLCK, l_whence=SEEK_SET, l_start=0, l_len=0}) = 0)", OpKind::fcntl,
+         "/d/a", WITH(o.arg == 6 && (unpack_range_lock(o.flags) == RangeLock{F_RDLCK}))},
+        {R"(fcntl(3</d/a>, F_OFD_SETLKW, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=5, l_len=10, l_pid=0}) = 0)",
+         OpKind::fcntl, "/d/a", WITH(o.arg == 38 && (unpack_range_lock(o.flags) == RangeLock{F_WRLCK, 5, 15}))},
+        {R"(fcntl(3</d/a>, F_SETLK, {l_type=F_UNLCK, l_whence=SEEK_CUR, l_start=0, l_len=10}) = 0)", OpKind::fcntl,
          "/d/a", WITH(o.arg == 6 && o.flags == 0)},
+        {R"(fcntl(3</d/a>, F_GETLK, {l_type=F_UNLCK, l_whence=SEEK_SET, l_start=0, l_len=0, l_pid=0}) = 0)",
+         OpKind::fcntl, "/d/a", WITH(o.arg == 5 && o.flags == 0)},
         {R"(fcntl64(3</d/a>, F_SETFL, O_RDONLY|O_NONBLOCK) = 0)", OpKind::fcntl, "/d/a",
          WITH(o.arg == 4 && o.flags == 04000)},
         {R"(read(3</d/a>, "a\"b\\", 100) = 4)", OpKind::read, "/d/a",
