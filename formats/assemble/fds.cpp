@@ -263,7 +263,11 @@ void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
         if (!created && raw.flags & kExclusive) {
             created = true;
         }
-        file = &files.opened_to_create(path, created);
+        FileState* const found =
+            created == true && raw.made
+                ? files.found_before_made(path, raw.made->device, raw.made->inode, raw.made->generation)
+                : nullptr;
+        file = found != nullptr ? found : &files.opened_to_create(path, created);
     } else {
         FileState* const meanwhile = renamed_meanwhile(path, raw);
         file = meanwhile ? meanwhile : &files.present(path);

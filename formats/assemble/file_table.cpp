@@ -171,6 +171,19 @@ FileState& FileTable::opened_to_create(std::string_view path, std::optional<bool
     return *file;
 }
 
+FileState* FileTable::found_before_made(std::string_view path, uint64_t device, uint64_t inode,
+                                        uint32_t inode_generation) {
+    FileState* const file = slot(writer_.intern(path)).state;
+    // Numbers of inodes are used again; only with their generation they tell one file.
+    if (file == nullptr || file->gone || file->created || inode == 0 || inode_generation == 0 || file->inode != inode ||
+        file->device != device || file->inode_generation != inode_generation) {
+        return nullptr;
+    }
+    file->existed = false;
+    file->created = true;
+    return file;
+}
+
 FileState& FileTable::made(std::string_view path) { return opened_to_create(path, true); }
 
 FileState& FileTable::removed(std::string_view path) {

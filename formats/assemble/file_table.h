@@ -103,6 +103,8 @@ public:
     /// An open with O_CREAT succeeded. `created`: whether it made the file, where the source knows (O_EXCL,
     /// FMODE_CREATED).
     FileState& opened_to_create(std::string_view path, std::optional<bool> created);
+    /// Of an open that made a file, and ended after another had found that very file there: now made. nullptr: not so.
+    FileState* found_before_made(std::string_view path, uint64_t device, uint64_t inode, uint32_t inode_generation);
     /// mkdir, symlink, O_TMPFILE: the file is new.
     FileState& made(std::string_view path);
     FileState& removed(std::string_view path);

@@ -7,6 +7,8 @@
 namespace reprise {
 namespace {
 
+constexpr size_t kMostFreed = 256, kMostHeld = 4096;  // of one file; beyond that the oldest are forgotten
+
 bool conflict(const RangeLock& a, const RangeLock& b) {
     return a.overlaps(b) && (a.type == F_WRLCK || b.type == F_WRLCK);
 }
@@ -14,14 +16,13 @@ bool conflict(const RangeLock& a, const RangeLock& b) {
 }  // namespace
 
 void RangeLocks::free(File& file, const Hold& hold, const RangeLock& part, const LockSource& by) {
-    constexpr size_t kMost = 256;  // of one file; more are kept in the order of the latest alone
     const auto same = std::find_if(file.freed.begin(), file.freed.end(),
                                    [&](const Free& other) { return other.owner == hold.owner && other.lock == part; });
     if (same != file.freed.end()) {
         same->by = by;
         return;
     }
-    if (file.freed.size() == kMost) {
+    if (file.freed.size() == kMostFreed) {
         file.freed.erase(std::min_element(file.freed.begin(), file.freed.end(),
                                           [](const Free& a, const Free& b) { return a.by.end < b.by.end; }));
     }
@@ -65,6 +66,9 @@ std::vector<LockSource> RangeLocks::set(FileId id, LockOwner owner, const RangeL
     file.holds.insert(file.holds.end(), std::make_move_iterator(rest.begin()), std::make_move_iterator(rest.end()));
     if (lock.type != F_UNLCK) {
         file.holds.push_back({owner, lock, by, {}});
+    }
+    if (file.holds.size() > kMostHeld) {
+        file.holds.erase(file.holds.begin(), file.holds.end() - kMostHeld);
     }
     return waits;
 }

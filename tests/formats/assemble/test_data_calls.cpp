@@ -922,6 +922,33 @@ TEST_CASE("instances that the source tells apart: made, inherited, received, reu
           "sizes_inexact 9\n");
 }
 
+TEST_CASE("a file that one process makes and another finds, which comes back first, is one file") {
+    const auto files = [](uint32_t generation) {
+        DataFeeder f;
+        for (const bool makes : {false, true}) {
+            RawCall call = f.raw(OpKind::open, makes ? 3 : 4);
+            SeenInstance made;
+            made.key = makes ? 0x100 : 0x200;
+            made.device = 8;
+            made.inode = 70;
+            made.generation = makes ? 9 : generation;
+            call.path = "/d/journal";
+            call.flags = 0102;
+            call.created = makes;
+            call.made = &made;
+            f.assembler.call(call);
+        }
+        const auto log = f.finish();
+        std::vector<Origin> origins;
+        for (const FileRow& file : log.files("/d/journal")) {
+            origins.push_back(file.origin);
+        }
+        return origins;
+    };
+    CHECK(files(9) == std::vector<Origin>{Origin::created});
+    CHECK(files(8) == std::vector<Origin>{Origin::existed, Origin::created});  // the inode was used again
+}
+
 TEST_CASE("a file without its name is opened again through its descriptor, whatever has the name now") {
     DataFeeder f;
     const auto open = [&](const std::string& path, int32_t fd, uint64_t inode, int64_t flags = 0) {
