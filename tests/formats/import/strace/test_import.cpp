@@ -23,7 +23,7 @@ struct Case {
 #define WITH(condition) []([[maybe_unused]] const Op& o, [[maybe_unused]] const Tables& t) { return condition; }
 
 // Each line follows the opens of /d/a as 3, /d/b as 4 (for writing), a pipe 5, 6 and a socket 7.
-const std::vector<std::string> kBefore = {
+const std::vector<std::string> before = {
     R"(openat(AT_FDCWD</w>, "/d/a", O_RDONLY|O_CLOEXEC) = 3</d/a>)",
     R"(openat(AT_FDCWD</w>, "/d/b", O_RDWR|O_CREAT|O_EXCL, 0644) = 4</d/b>)",
     R"(pipe2([5<pipe:[9]>, 6<pipe:[9]>], O_CLOEXEC) = 0)",
@@ -32,7 +32,7 @@ const std::vector<std::string> kBefore = {
 };
 
 const std::vector<Case>& cases() {
-    static const std::vector<Case> kCases = {
+    static const std::vector<Case> all_cases = {
         {R"(open("/d/x", O_RDONLY) = 9)", OpKind::open, "/d/x", WITH(o.result == 9)},
         {R"(openat(AT_FDCWD</w>, "y/z", O_WRONLY|O_CREAT|O_TRUNC, 0640) = 9</w/y/z>)", OpKind::open, "/w/y/z",
          WITH(o.flags == 01101 && o.mode == 0640)},
@@ -293,7 +293,7 @@ const std::vector<Case>& cases() {
         {R"(exit(3) = ?)", OpKind::exit, "", WITH(o.arg == 3)},
         {R"(exit_group(0) = ?)", OpKind::exit, "", WITH(o.arg == 0)},
     };
-    return kCases;
+    return all_cases;
 }
 
 }  // namespace
@@ -304,7 +304,7 @@ TEST_CASE("strace: every call of the table") {
         const std::string line = c.line;
         CAPTURE(line);
         seen.insert(line.substr(0, line.find('(')));
-        std::vector<std::string> lines = kBefore;
+        std::vector<std::string> lines = before;
         lines.push_back(line);
         StraceImported log(strace_lines(lines));
         REQUIRE_FALSE(log->ops().empty());
