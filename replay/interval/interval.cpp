@@ -15,10 +15,10 @@ constexpr double kNormal = 1.96;  // standard deviations of 95 %
 /// is mostly compute and calls, too.
 constexpr std::array<double, kPathParts> kVaries{0.03, 0.03, 0.01, 0.005, 0.001, 0.1, 0.03};
 /// Of TimeInterval::Part, in the order of interval_of().
-constexpr const char* kSources[] = {
-    "the job's own variation", "the runs' variation", "CPU speed",      "storage model",
-    "inodes around",           "inferred edges",      "order of reads", "helpers that went on",
-    "added by the replay",     "other load",          "start and end"};
+constexpr const char* kSources[] = {"the job's own variation", "the runs' variation", "CPU speed",
+                                    "compute after waits",     "storage model",       "inodes around",
+                                    "inferred edges",          "order of reads",      "helpers that went on",
+                                    "added by the replay",     "other load",          "start and end"};
 /// How far a storage model may be off, of the time in calls, as a standard deviation.
 constexpr double kModelOff = 0.05;
 /// How far another order of an event loop's or a pool's reads may lead, as a share of the time.
@@ -90,14 +90,16 @@ std::optional<TimeInterval> interval_of(const ErrorSources& sources) {
     out.parts = {{kSources[0], job, job},
                  {kSources[1], runs, runs},
                  {kSources[2], speed, speed},
-                 {kSources[3], model, model},
-                 {kSources[4], guessed, guessed},
-                 {kSources[5], sources.path.doubtful_ns, 0},
-                 {kSources[6], order, order},
-                 {kSources[7], static_cast<double>(sources.alone_ns), 0},
-                 {kSources[8], std::max(sources.added_ns, 0.0), 0},
-                 {kSources[9], taken, 0},
-                 {kSources[10], kEdges, kEdges}};
+                 // What caches make of waits was measured of this machine, not of the job: it may be nothing.
+                 {kSources[3], std::max(sources.after_waits_ns, 0.0), std::max(-sources.after_waits_ns, 0.0)},
+                 {kSources[4], model, model},
+                 {kSources[5], guessed, guessed},
+                 {kSources[6], sources.path.doubtful_ns, 0},
+                 {kSources[7], order, order},
+                 {kSources[8], static_cast<double>(sources.alone_ns), 0},
+                 {kSources[9], std::max(sources.added_ns, 0.0), 0},
+                 {kSources[10], taken, 0},
+                 {kSources[11], kEdges, kEdges}};
     std::erase_if(out.parts, [](const TimeInterval::Part& part) { return part.down_ns < 1 && part.up_ns < 1; });
     double down = 0, up = 0;
     for (const TimeInterval::Part& part : out.parts) {

@@ -30,6 +30,7 @@ struct ErrorSources {
     int64_t shown_ns = 0;  // of several runs, whose median is elapsed_ns, the one that is shown; 0: only one
     PathTimes path;
     double speed_uncertainty = 0;  // share by which the processors' relative speed may be off
+    double after_waits_ns = 0;     // of compute on the path: what waits of other lengths add, below 0 take off
     double added_ns = 0;           // by the replay on its critical path
     double taken_share = 0;        // of the time that compute took, by the host and by other programs
     int64_t alone_ns = 0;          // in which only helpers were at work: the job would have ended them

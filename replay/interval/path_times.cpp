@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "replay/interval/path_times.h"
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "formats/support/quantity.h"
@@ -56,6 +58,21 @@ std::string unknown_waits(const PathTimes& path, int64_t elapsed_ns, double shar
 std::string mostly_unknown_waits(const PathTimes& path, int64_t elapsed_ns) {
     const std::string waits = unknown_waits(path, elapsed_ns, kMostShare);
     return waits.empty() ? waits : waits + ", as long on any storage";
+}
+
+double after_waits_on_path(const PathTimes& path, double after_waits_ns, double computing_ns) {
+    const auto on_path = static_cast<double>(path.of(PathPart::compute));
+    return computing_ns <= 0 ? 0.0 : after_waits_ns * std::min(on_path / computing_ns, 1.0);
+}
+
+std::string guessed_after_waits(double on_path_ns, int64_t elapsed_ns, double share) {
+    const double size = std::abs(on_path_ns);
+    if (size <= share * static_cast<double>(elapsed_ns)) {
+        return {};
+    }
+    const char* const how = on_path_ns < 0 ? "shorter" : "longer";
+    return std::string("compute after ") + how + " waits is taken to be " + format_duration(std::llround(size)) + ' ' +
+           how + ", by what this machine's caches make of it: a job may differ less";
 }
 
 }  // namespace reprise

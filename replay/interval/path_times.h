@@ -51,4 +51,10 @@ std::string unknown_waits(const PathTimes& path, int64_t elapsed_ns, double shar
 /// The same of most of the time, with what it means: the time says little about the storage.
 std::string mostly_unknown_waits(const PathTimes& path, int64_t elapsed_ns);
 
+/// What waits of other lengths than recorded make of compute (`after_waits_ns` of all `computing_ns`), as far as it
+/// lies on the path, ns.
+double after_waits_on_path(const PathTimes& path, double after_waits_ns, double computing_ns);
+/// "compute after shorter waits is taken to be 33.6 ms shorter: ...", where that is more than a share; else empty.
+std::string guessed_after_waits(double on_path_ns, int64_t elapsed_ns, double share);
+
 }  // namespace reprise

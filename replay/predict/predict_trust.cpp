@@ -165,6 +165,9 @@ std::string fair_reason(const Prediction& prediction, const StorageModel& model)
     for (const std::string& one :
          {disturbed_model(prediction, model, kSomeShare),
           uneven_model(prediction, model),
+          guessed_after_waits(after_waits_on_path(prediction.path, static_cast<double>(prediction.after_waits_ns),
+                                                  static_cast<double>(prediction.computing_ns)),
+                              prediction.elapsed_ns, kSomeShare),
           unknown_waits(prediction.path, prediction.elapsed_ns, kSomeShare),
           left_out_data(prediction.doubts, kSomeShare),
           programs_among_data(prediction.doubts, kSomeShare),

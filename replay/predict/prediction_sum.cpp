@@ -66,6 +66,8 @@ std::optional<TimeInterval> interval_of(const Prediction& out, const Plan& plan,
     from.path = out.path;
     from.speed_uncertainty = options.speed_uncertainty;
     from.predicted = true;
+    from.after_waits_ns =
+        after_waits_on_path(out.path, static_cast<double>(out.after_waits_ns), static_cast<double>(out.computing_ns));
     from.guessed_reads_ns = scattered_ns(out) + static_cast<double>(out.journal_ns);
     from.alone_ns = alone_ns(out.helpers, out.path.of(PathPart::asleep)) +
                     kept_by_limit(out.helpers, out.path.of(PathPart::asleep), out.elapsed_ns, out.recorded_ns);

@@ -144,8 +144,10 @@ void fields(Archive& archive, Scatter& of) {
 }
 template <class Archive>
 void fields(Archive& archive, ErrorSources& of) {
-    auto& [elapsed, shown, path, speed, added, taken, alone, guessed, recordings, runs, predicted, order_open] = of;
-    archive(elapsed, shown, path, speed, added, taken, alone, guessed, recordings, runs, predicted, order_open);
+    auto& [elapsed, shown, path, speed, after_waits, added, taken, alone, guessed, recordings, runs, predicted,
+           order_open] = of;
+    archive(elapsed, shown, path, speed, after_waits, added, taken, alone, guessed, recordings, runs, predicted,
+            order_open);
 }
 template <class Archive>
 void fields(Archive& archive, DeviceCounter& of) {

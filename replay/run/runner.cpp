@@ -275,6 +275,8 @@ void find_interval(const ReplayOptions& options, ReplayResult& result) {
     from.path = result.path;
     from.speed_uncertainty = known ? result.cpu_speed.uncertainty : kUnknownSpeed;
     from.added_ns = result.fidelity.added_ns;
+    from.after_waits_ns =
+        after_waits_on_path(result.path, result.fidelity.after_waits_ns, result.fidelity.computing_asked_ns);
     const Fidelity& f = result.fidelity;
     const double waited =
         f.computing_took_ns - f.computing_asked_ns - static_cast<double>(std::max<int64_t>(f.recorded_run_queue_ns, 0));

@@ -560,6 +560,9 @@ Trust trust_in(const ReplayResult& result) {
           kept_in_memory(result, kSomeShare),
           places.empty() ? places : places + ": here they are on one",
           unknown_waits(result.path, result.elapsed_ns, kSomeShare),
+          guessed_after_waits(
+              after_waits_on_path(result.path, result.fidelity.after_waits_ns, result.fidelity.computing_asked_ns),
+              result.elapsed_ns, kSomeShare),
           left_out_data(result.doubts, kSomeShare),
           unplaced_data(result.doubts, kSomeShare),
           programs_among_data(result.doubts, kSomeShare),

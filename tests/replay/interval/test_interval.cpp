@@ -135,6 +135,28 @@ TEST_CASE("interval: of several runs it holds the one that is shown") {
     }
 }
 
+TEST_CASE("interval: what waits are taken to make of compute may be less") {
+    ErrorSources from = all_in(PathPart::compute);
+    const TimeInterval without = *interval_of(from);
+    from.after_waits_ns = -2e9;  // taken off
+    const TimeInterval less = *interval_of(from);
+    CHECK(less.low_ns == without.low_ns);
+    CHECK(less.high_ns >= from.elapsed_ns + 2 * kSecond);
+    from.after_waits_ns = 2e9;
+    const TimeInterval more = *interval_of(from);
+    CHECK(more.high_ns == without.high_ns);
+    CHECK(more.low_ns <= from.elapsed_ns - 2 * kSecond);
+    PathTimes path;
+    path.of(PathPart::compute) = kSecond;
+    CHECK(after_waits_on_path(path, -4e8, 4e9) == doctest::Approx(-1e8));  // a quarter of it is on the path
+    CHECK(after_waits_on_path(path, -4e8, 0.5e9) == doctest::Approx(-4e8));
+    CHECK(after_waits_on_path(path, -4e8, 0) == 0);
+    CHECK(guessed_after_waits(-1e8, kSecond, 0.1).empty());
+    CHECK(guessed_after_waits(-2e8, kSecond, 0.1) ==
+          "compute after shorter waits is taken to be 200 ms shorter, by what this machine's caches make of it: a job "
+          "may differ less");
+}
+
 TEST_CASE("interval: its parts have names, and each of them once") {
     ErrorSources from = all_in(PathPart::compute);
     from.path.of(PathPart::device) = kSecond;
