@@ -74,7 +74,7 @@ void print_json(std::ostream& out, const Json& json);
 /// To a file by way of FILE.partial and rename; "-" is standard output.
 /// Throws Error (machine).
 void write_json(const std::string& path, const Json& json);
-/// And no more.
+/// To one that is begun already, and then whole.
 void write_json(TextOutput& file, const Json& json);
 
 }  // namespace reprise::cli

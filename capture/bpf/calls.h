@@ -118,6 +118,7 @@ static __always_inline void add_extra(struct composer* c, struct pt_regs* regs, 
                 }
             }
             break;
+        case EXTRA_LOCK:
         case EXTRA_HOW: add_values(c, user, which, 3); break;
         case EXTRA_CLONE: {
             if (!is_clone(regs)) {
@@ -143,7 +144,6 @@ static __always_inline void add_extra(struct composer* c, struct pt_regs* regs, 
             }
             break;
         }
-        case EXTRA_LOCK: add_values(c, user, which, 3); break;
         case EXTRA_LINK: add_bytes(c, user, which, result); break;
         default: break;
     }

@@ -36,8 +36,8 @@ enum rule_flags {
     RULE_UNMAPS = 64,    /* mappings end, or move */
     RULE_READS = 128,    /* data into memory */
     RULE_WRITES = 256,   /* data out of memory */
-    RULE_LOCKS = 1024,   /* fcntl: some commands are about a lock on a range, a struct flock */
     RULE_CHILD = 512,    /* tells which child ended, by its number in the caller's PID namespace */
+    RULE_LOCKS = 1024,   /* fcntl: some commands are about a lock on a range, a struct flock */
 };
 
 /* What else a call says, beside descriptors and strings. `extra_arg` names the argument. */

@@ -10,11 +10,6 @@
 
 namespace reprise {
 
-#ifndef F_OFD_SETLK
-#define F_OFD_SETLK 37
-#define F_OFD_SETLKW 38
-#endif
-
 /// Bytes [from, to) of a file.
 struct RangeLock {
     static constexpr int64_t kToEnd = INT64_MAX;  // of a file of any length

@@ -70,9 +70,9 @@ std::string guessed_after_waits(double on_path_ns, int64_t elapsed_ns, double sh
     if (size <= share * static_cast<double>(elapsed_ns)) {
         return {};
     }
-    const char* const how = on_path_ns < 0 ? "shorter" : "longer";
-    return std::string("compute after ") + how + " waits is taken to be " + format_duration(std::llround(size)) + ' ' +
-           how + ", by what this machine's caches make of it: a job may differ less";
+    return "assumed " + format_duration(std::llround(size)) +
+           (on_path_ns < 0 ? " less compute after shorter" : " more compute after longer") +
+           " waits (this machine's cache costs; the job's may be lower)";
 }
 
 }  // namespace reprise

@@ -54,7 +54,7 @@ std::string mostly_unknown_waits(const PathTimes& path, int64_t elapsed_ns);
 /// What waits of other lengths than recorded make of compute (`after_waits_ns` of all `computing_ns`), as far as it
 /// lies on the path, ns.
 double after_waits_on_path(const PathTimes& path, double after_waits_ns, double computing_ns);
-/// "compute after shorter waits is taken to be 33.6 ms shorter: ...", where that is more than a share; else empty.
+/// "assumed 33.6 ms less compute after shorter waits ...", where that is more than a share; else empty.
 std::string guessed_after_waits(double on_path_ns, int64_t elapsed_ns, double share);
 
 }  // namespace reprise

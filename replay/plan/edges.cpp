@@ -95,16 +95,15 @@ public:
             const Event event = cursor.events[cursor.next];
             // Waits that have ended by now. One of this task ends before its next op, whatever its times say.
             while (!ends_.empty() && ends_.top().first < event.op.begin) {
-                finish_wait(ends_.top().second);
-                ends_.pop();
+                finish_first();
             }
             finish_wait(task);
             ++cursor.next;  // only now: a wait that just ended may have this op as its source
             see(task, event);
             push(task);
         }
-        for (; !ends_.empty(); ends_.pop()) {
-            finish_wait(ends_.top().second);
+        while (!ends_.empty()) {
+            finish_first();
         }
         for (TaskPlan& task : plan_.tasks) {
             std::sort(task.explained.begin(), task.explained.end());
@@ -265,6 +264,17 @@ private:
         }
         for (const LockOrder::Source& source : locks_.see(task, process, op)) {
             add_resource(task, op.op, source.task, source.op);
+        }
+    }
+
+    /// What ends first of all, unless it has been finished, and its task waits for something later.
+    void finish_first() {
+        const auto [end, task] = ends_.top();
+        ends_.pop();
+        const Pending& wait = pending_[task];
+        const bool later = (wait.gets_lock && wait.lock.end > end) || (!wait.edges.empty() && wait.end > end);
+        if (!later) {
+            finish_wait(task);
         }
     }
 

@@ -11,7 +11,6 @@
 
 #include "formats/oplog/oplog.h"
 #include "replay/plan/edges_rules.h"
-#include "replay/plan/lock_source.h"
 #include "replay/plan/range_locks.h"
 
 namespace reprise {

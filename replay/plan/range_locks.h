@@ -8,9 +8,15 @@
 
 #include "formats/oplog/oplog.h"
 #include "formats/oplog/range_lock.h"
-#include "replay/plan/lock_source.h"
 
 namespace reprise {
+
+/// An op that took or gave back a lock of a file.
+struct LockSource {
+    TaskId task = 0;
+    uint64_t op = 0;
+    int64_t end = 0;
+};
 
 /// Whose a lock is: a process's, which loses it with any of its descriptors of the file, or an open instance's (OFD).
 struct LockOwner {

@@ -167,10 +167,10 @@ private:
     void lock(const OpBlock& block, size_t i) {
         const auto kind = static_cast<OpKind>(block.kind[i]);
         const int64_t result = block.result[i];
-        const bool tries = kind == OpKind::fcntl && (block.arg[i] == F_SETLK || block.arg[i] == F_OFD_SETLK);
-        const bool waits = kind == OpKind::fcntl && (block.arg[i] == F_SETLKW || block.arg[i] == F_OFD_SETLKW);
-        const bool asks = kind == OpKind::flock || tries;
-        out_.range_locks += (tries || waits) && !unpack_range_lock(block.flags[i]) && keeps(plan_, block, i) ? 1 : 0;
+        const bool range = kind == OpKind::fcntl && locks_range(block.arg[i]);
+        const bool waits = block.arg[i] == F_SETLKW || block.arg[i] == F_OFD_SETLKW;
+        const bool asks = kind == OpKind::flock || (range && !waits);
+        out_.range_locks += range && !unpack_range_lock(block.flags[i]) && keeps(plan_, block, i) ? 1 : 0;
         const bool asks_name = makes_new_name(block, i) && result == -EEXIST && block.task < plan_.tasks.size() &&
                                plan_.tasks[block.task].looks.has(block.first + i);
         if ((asks || asks_name) && keeps(plan_, block, i)) {

@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kMostChannels = 4096;
 /// Whether calls one after the other that took so long were at what all together may do: a limit decided how long they
 /// took, which counts by itself.
-bool is_at(double bytes_per_s, int64_t bytes, double took_ns) {
+bool at_limit(double bytes_per_s, int64_t bytes, double took_ns) {
     constexpr double kAtLimit = 0.8;
     return static_cast<double>(bytes) > kAtLimit * bytes_per_s * took_ns / 1e9;
 }
@@ -63,7 +63,7 @@ int64_t VirtualDevice::read(int64_t bytes, int64_t now, By by) {
     if (!reads_by_depth_.empty()) {
         const int64_t passed = std::max(bytes_.pass(static_cast<double>(bytes), now), requests_.pass(1, now));
         const auto called = static_cast<double>(model_.read_ns(bytes));
-        const bool limited = model_.read_burst_ns > 0 && is_at(model_.read_bytes_per_s, bytes, called);
+        const bool limited = model_.read_burst_ns > 0 && at_limit(model_.read_bytes_per_s, bytes, called);
         const bool own = limited || (by == By::ring && reads_by_depth_.covers(bytes));
         const double alone = own ? std::min(reads_by_depth_.taken_ns(bytes, 1), called) : called;
         return std::max(beside_others(reads_by_depth_, bytes, now, alone), passed);
@@ -78,8 +78,8 @@ int64_t VirtualDevice::write(int64_t bytes, int64_t now, WriteBack& cache, By by
     if (!writes_by_depth_.empty()) {
         const int64_t written = cache.write_direct(bytes, writes_by_depth_.most_bytes_per_s(), now);
         const auto called = static_cast<double>(model_.direct_write_ns(bytes));
-        const bool own =
-            by == By::ring || model_.direct_write.empty() || is_at(writes_by_depth_.most_bytes_per_s(), bytes, called);
+        const bool own = by == By::ring || model_.direct_write.empty() ||
+                         at_limit(writes_by_depth_.most_bytes_per_s(), bytes, called);
         const double alone = !own                             ? called
                              : writes_by_depth_.covers(bytes) ? writes_by_depth_.taken_ns(bytes, 1)
                                                               : static_cast<double>(model_.read_ns(bytes));

@@ -58,12 +58,12 @@ std::string refused_in(const ReplayResult& result) {
     return result.refused == 0 ? "" : ", " + std::to_string(result.refused) + " of them refused to this user";
 }
 
-/// "; the log does not say which locks 234 calls of fcntl took: what processes do under them may change places"
+/// "; the log lacks the ranges of 234 fcntl lock calls, so their order is not kept: record again ..."
 std::string without_locks(const ReplayResult& result) {
     return result.doubts.range_locks == 0 || result.processes < 2
                ? std::string()
-               : "; the log does not say which locks " + counted(result.doubts.range_locks, "call") +
-                     " of fcntl took: what processes do under them may change places";
+               : "; the log lacks the ranges of " + counted(result.doubts.range_locks, "fcntl lock call") +
+                     ", so their order is not kept: record again with this version of reprise capture";
 }
 
 }  // namespace

@@ -153,8 +153,7 @@ TEST_CASE("interval: what waits are taken to make of compute may be less") {
     CHECK(after_waits_on_path(path, -4e8, 0) == 0);
     CHECK(guessed_after_waits(-1e8, kSecond, 0.1).empty());
     CHECK(guessed_after_waits(-2e8, kSecond, 0.1) ==
-          "compute after shorter waits is taken to be 200 ms shorter, by what this machine's caches make of it: a job "
-          "may differ less");
+          "assumed 200 ms less compute after shorter waits (this machine's cache costs; the job's may be lower)");
 }
 
 TEST_CASE("interval: its parts have names, and each of them once") {

@@ -2,6 +2,7 @@
 // Locks on ranges of files: how they are packed, and who has to wait for whom.
 #include "replay/plan/range_locks.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <random>
 #include <string>
@@ -161,6 +162,32 @@ TEST_CASE("range locks: a log of two processes that append under one gets edges,
         found += wait.op == 1 && wait.task == a ? 1 : 0;
     }
     CHECK(found == waits);
+}
+
+TEST_CASE("range locks: one that comes right after another call waits for a release that begins before it ends") {
+    const TempDir dir;
+    JobBuilder job(dir / "job.oplog");
+    const TaskId a = job.task(job.process()), b = job.task(job.process());
+    const FileId file = job.file("/data/journal", Origin::created);
+    const HandleId mine = job.open(a, file, O_RDWR | O_CREAT), yours = job.open(b, file, O_RDWR | O_CREAT);
+    constexpr int64_t kStart = 1'000'000;
+    const auto lock = [&](TaskId task, HandleId handle, const RangeLock& range, int64_t begin, int64_t end) {
+        job.add(task, {.kind = OpKind::fcntl,
+                       .begin = kStart + begin,
+                       .duration = end - begin,
+                       .handle = handle,
+                       .fd = job.fd(handle),
+                       .flags = pack(range),
+                       .arg = F_SETLKW});
+    };
+    lock(a, mine, {F_WRLCK, 100, kEnd}, 100, 150);
+    lock(b, yours, {F_WRLCK, 0, 10}, 500, 1'500);
+    lock(b, yours, {F_WRLCK, 100, kEnd}, 1'500, 2'050);
+    lock(a, mine, {F_UNLCK, 100, kEnd}, 1'510, 2'100);
+    const LogReader log = job.finish();
+    const Plan plan = make_plan(log, {}, PathMap{});
+    CHECK(std::any_of(plan.tasks[b].waits.begin(), plan.tasks[b].waits.end(),
+                      [&](const WaitFor& wait) { return wait.op == 2 && wait.task == a && wait.source == 2; }));
 }
 
 }  // namespace reprise::test
