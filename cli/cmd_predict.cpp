@@ -210,6 +210,9 @@ void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, co
         for (const BrokenEdge& edge : p.broken) {
             out << "note: dependency cycle; dropped edge: " << to_string(edge) << "\n";
         }
+        if (const std::string looked = looked_for_results(p.doubts); !looked.empty()) {
+            out << "note: " << looked << "\n";
+        }
     }
     for (const Counter& counter : p.counters) {
         if (!is_shown(counter)) {

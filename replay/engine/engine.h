@@ -55,6 +55,7 @@ struct EngineContext {
     const Plan& plan;
     const TaskPlan& task;
     WorkerState* process = nullptr;  // of the worker process; null for engines that do not use the root
+    bool spins = true;               // who looked for results in memory does so here: there are processors for it
 };
 
 /// What submit() returns for an op that complete() will report.

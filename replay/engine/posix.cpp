@@ -38,7 +38,8 @@ PosixEngine::PosixEngine(const EngineContext& context, size_t least_bytes, bool 
       buffer_(memory_.data()),
       buffer_bytes_(context.task.read_bytes),
       outgoing_(worker_.pattern.data()),
-      task_(context.task) {
+      task_(context.task),
+      looks_(context.spins) {
     // Each task begins elsewhere.
     next_out_ = splitmix64(static_cast<uint64_t>(&context.task - context.plan.tasks.data())) % (uint64_t{1} << 48);
 }

@@ -60,6 +60,9 @@ public:
             if (info(kind).is(Trait::async) && !worker_.read_only && b.result[i] != -EFBIG) {
                 return submit_async(b, i, kind);
             }
+            if (kind == OpKind::compute && !await(b.first + i)) {
+                return not_performed(LeftOut::stopped);
+            }
         }
         if (kind == OpKind::pread || kind == OpKind::read) {
             const int fd = worker_.descriptors.get(b.handle[i]);
@@ -166,6 +169,7 @@ private:
     ReplayedRing* ring_at(uint64_t op);
     bool await(uint64_t op);
     bool await(const RequestNeed& need);
+    void look_on(ReplayedRing& ring, const RequestNeed& need);
     bool others_live() const;
     void hand_over();
     /// Before each op of a task that makes requests: hands over what no op of its own submits, and looks what is done.
@@ -235,6 +239,7 @@ private:
     ReplayedRing* ring_ = nullptr;          // where the task's requests go
     bool in_line_ = false;                  // some of its requests were not handed over yet
     bool at_once_ = false;
+    const bool looks_;  // for results in memory, where the job did
     std::vector<Untold> untold_;
     size_t next_call_ = 0, ring_number_ = 0;                             // in task_.requests.calls.by_call; of ring_
     std::unordered_map<uint32_t, std::unique_ptr<NamedRequest>> named_;  // in flight, by request

@@ -87,7 +87,7 @@ bool PosixEngine::await(const RequestNeed& need) {
         return true;
     }
     const uint64_t count = need.request == 0 ? need.count : 0;
-    if (in_line_ && !at_once_ && &ring == ring_) {
+    if (in_line_ && !at_once_ && !need.looks && &ring == ring_) {
         in_line_ = false;
         ring.submit_and_wait(kSlice, count);
     } else if (in_line_) {
@@ -107,7 +107,11 @@ bool PosixEngine::await(const RequestNeed& need) {
             ring.wait_for_skips();
             continue;
         }
-        ring.wait(kSlice, count);
+        if (need.looks && looks_ && ring.in_flight() != 0) {
+            look_on(ring, need);
+        } else {
+            ring.wait(kSlice, count);
+        }
         if (ring.has(need.count, need.request) || ring.in_flight() != 0) {
             if (std::exchange(told, false)) {
                 worker_.run.needs_none(self);
@@ -127,6 +131,14 @@ bool PosixEngine::await(const RequestNeed& need) {
         worker_.run.needs_none(self);
     }
     return true;
+}
+
+/// As a job that looks for results in memory and keeps its processor: waking up would take longer than many requests.
+void PosixEngine::look_on(ReplayedRing& ring, const RequestNeed& need) {
+    while (!ring.has(need.count, need.request) && ring.in_flight() != 0 && !worker_.run.stopped()) {
+        spin_pause();
+        ring.look();
+    }
 }
 
 /// Until all is done that op `op` needs. False where the run was stopped.

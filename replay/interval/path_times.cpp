@@ -28,7 +28,9 @@ PathPart path_part(OpKind kind, int64_t arg, int64_t result, CausalRole role, in
         case CausalRole::compute: return PathPart::compute;
         case CausalRole::submit:
         case CausalRole::drain: return PathPart::accelerator;
-        case CausalRole::wait: return PathPart::call;  // the waker's time counts in its own task
+        case CausalRole::wait:
+            // The waker's time counts in its own task; where the task looks for results in memory, it is the device's.
+            return kind == OpKind::compute ? PathPart::device : PathPart::call;
         case CausalRole::call: {
             const bool io = info(kind).is(Trait::io);
             return io && duration >= kDeviceWait ? PathPart::device : PathPart::call;

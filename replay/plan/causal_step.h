@@ -41,7 +41,7 @@ enum class CausalRole : uint8_t {
     call,     // it takes what it takes
     delay,    // its recorded time
     compute,  // the processor, for as long as it was had
-    wait,     // what it waits for
+    wait,     // what it waits for; also computing that looks for it in memory (TaskRequests::looks)
     submit,   // accelerator: work is queued, the host goes on after its recorded time
     drain,    // accelerator: the queue is empty
 };
@@ -102,6 +102,7 @@ public:
           timers_(plan.tasks[task].timers),
           waits_(plan.tasks[task].waits),
           grids_(plan.tasks[task].look_grids),
+          ring_waits_(plan.tasks[task].requests.looks),
           speeds_(speeds),
           noise_(noise),
           generated_(plan.log->header().source == "generate"),
@@ -169,7 +170,7 @@ public:
                 }
                 return;
             case CausalRole::wait:
-            case CausalRole::drain: clock_.waited(recorded_end_, end - carried(arrived)); return;
+            case CausalRole::drain: clock_.waited(recorded_end_, end - carried(arrived)); break;
             case CausalRole::submit: return;
             case CausalRole::compute:
                 clock_.waited(recorded_end_, compute_passed(until_, end, noise_.overshoot));
@@ -329,14 +330,29 @@ private:
     void compute(const OpBlock& b, size_t i) {
         computes_ = true;
         warms_ = Computing::surely(OpKind::compute, b.flags[i]);
-        after_wait_ns_ = warms_ ? warmth_.change(b.begin[i], b.duration[i], begin_) : 0;
-        compute_ns_ = speeds_.computed(b.duration[i]) + after_wait_ns_;
-        if (!serves_ring_ && speeds_.computing.takes_processor(OpKind::compute, b.flags[i])) {
+        const RingWait* const look = ring_wait(b.first + i);
+        const int64_t own = look == nullptr ? b.duration[i] : std::min(look->own_ns, b.duration[i]);
+        after_wait_ns_ = warms_ && look == nullptr ? warmth_.change(b.begin[i], own, begin_) : 0;
+        compute_ns_ = speeds_.computed(own) + after_wait_ns_;
+        if (look != nullptr && own == 0) {
+            role_ = CausalRole::wait;  // of the rest, what it waited for has been waited for before it
+        } else if (!serves_ring_ && speeds_.computing.takes_processor(OpKind::compute, b.flags[i])) {
             role_ = CausalRole::compute;
             until_ = compute_deadline(due_, begin_, compute_ns_, noise_.late_wakeup);
         } else {
-            until_ = clock_.stood(b.begin[i], recorded_end_, due_, true, after_wait_ns_);
+            until_ = clock_.stood(b.begin[i], OpRef::end_of(b.begin[i], own), due_, true, after_wait_ns_);
+            if (look != nullptr) {
+                clock_.waited(recorded_end_, until_);
+            }
         }
+    }
+    /// The wait for requests that the computing at hand was; null: none.
+    const RingWait* ring_wait(uint64_t op) {
+        while (next_ring_wait_ < ring_waits_.size() && ring_waits_[next_ring_wait_].op < op) {
+            ++next_ring_wait_;
+        }
+        const bool is = next_ring_wait_ < ring_waits_.size() && ring_waits_[next_ring_wait_].op == op;
+        return is ? &ring_waits_[next_ring_wait_] : nullptr;
     }
 
     CausalClock clock_;
@@ -345,11 +361,12 @@ private:
     const std::vector<Timer>& timers_;
     const std::vector<WaitFor>& waits_;
     const std::vector<LookGrid>& grids_;
+    const std::vector<RingWait>& ring_waits_;
     Speeds speeds_;
     TimingNoise noise_;
     bool generated_, of_run_, untimed_, serves_ring_;
     bool untimed_call_ = false;
-    size_t next_grid_ = 0;
+    size_t next_grid_ = 0, next_ring_wait_ = 0;
     bool looking_ = false;     // it is among the ops of that grid
     int64_t looks_since_ = 0;  // since then
     size_t next_wait_ = 0;     // of a run's log

@@ -21,6 +21,7 @@
 #include "replay/plan/looks.h"
 #include "replay/plan/mapped_parents.h"
 #include "replay/plan/paced.h"
+#include "replay/plan/polled_jobs.h"
 #include "replay/plan/polls.h"
 #include "replay/plan/samplers.h"
 #include "replay/plan/stored_queues.h"
@@ -639,6 +640,7 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
         scan.join_polls();
     }
     scan.join_looks();
+    join_polled_jobs(plan);
     explain_polls(plan);
     plan_starts(plan, scan.sites, refused);
     find_ring_workers(plan, scan.calls);

@@ -495,8 +495,14 @@ RecordedDoubts recorded_doubts(const Plan& plan) {
     }
     doubts.unseen_children = plan.counted(Count::children_unseen);
     for (const RequestRing& ring : plan.rings) {
-        doubts.polled_requests += ring.polled ? ring.requests : 0;
+        doubts.polled_requests += ring.polled && ring.looker == 0 ? ring.requests : 0;
+        add_time(doubts.looked_ns, ring.looked_ns);
+        add_time(doubts.unclear_looks_ns, ring.unclear_looks_ns);
         doubts.at_once_requests += ring.at_once;
+    }
+    if (static_cast<double>(doubts.unclear_looks_ns) <=
+        kSomeShare * (static_cast<double>(plan.last_end) - static_cast<double>(plan.first_begin))) {
+        doubts.unclear_looks_ns = 0;
     }
     return doubts;
 }
@@ -504,10 +510,22 @@ RecordedDoubts recorded_doubts(const Plan& plan) {
 std::string looks_for_results(const RecordedDoubts& doubts) {
     constexpr uint64_t kFew = 100;
     if (doubts.polled_requests < kFew) {
-        return {};
+        return doubts.unclear_looks_ns == 0
+                   ? ""
+                   : format_duration(doubts.unclear_looks_ns) +
+                         " of computing ended about when results of requests came: a job that looks for them in memory "
+                         "computes as long as when recorded";
     }
     return "a polling thread of the kernel took " + counted(doubts.polled_requests, "request") +
            " (IORING_SETUP_SQPOLL): where the job looks for results in memory, it computes as long as when recorded";
+}
+
+std::string looked_for_results(const RecordedDoubts& doubts) {
+    return doubts.looked_ns == 0
+               ? ""
+               : format_duration(doubts.looked_ns) +
+                     " of the recorded computing looked in memory for results of requests: here it lasts until "
+                     "they are there.";
 }
 
 std::string fetched_again(const RecordedDoubts& doubts, uint64_t here, uint64_t fetched, double share) {

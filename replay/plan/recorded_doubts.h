@@ -21,7 +21,11 @@ struct FilesLeftOut {
 };
 
 struct RecordedDoubts {
-    uint64_t polled_requests = 0;  // that a polling thread of the kernel took
+    /// That a polling thread of the kernel took, where it is not known which task looks for their results.
+    uint64_t polled_requests = 0;
+    /// Computing in which a task looked for results of requests in memory, which waits for them in a replay; and such
+    /// of which that is not clear, where it is more than a tenth of the recording. ns.
+    int64_t looked_ns = 0, unclear_looks_ns = 0;
     /// Asynchronous requests, and those of them whose result the log does not have.
     uint64_t requests = 0, unreported_requests = 0;
     uint64_t at_once_requests = 0;  // see RequestRing::at_once
@@ -157,8 +161,10 @@ std::string awaited_name(const RecordedDoubts& doubts);
 /// "task 2 syncs what several connections ask for (1,042 times): ...", or threads one file, again and again; else
 /// empty.
 std::string batched_syncs(const RecordedDoubts& doubts);
-/// A job whose requests the kernel's polling thread takes may look for their results in memory, and computes meanwhile.
+/// A job may have looked in memory for results of requests where the recording has it compute; else empty.
 std::string looks_for_results(const RecordedDoubts& doubts);
+/// "1.2 s of computing looked in memory for results ...", for a note; else empty.
+std::string looked_for_results(const RecordedDoubts& doubts);
 /// "fio's log does not say ...", where that matters; else empty.
 std::string assumed_flags(const RecordedDoubts& doubts);
 /// "tasks waited 40 times for locks held during I/O: ..."; else empty.

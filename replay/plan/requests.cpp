@@ -111,6 +111,10 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
     if (row.is(Trait::async) || calls_.waits()) {
         calls_.see(block, i);
     }
+    const uint64_t op = block.first + i;
+    if (kind == OpKind::compute) {
+        looks_.computed(block.task, op, block.begin[i], block.duration[i]);
+    }
     if (kind == OpKind::wait) {
         if (block.arg[i] == kWaitSleep) {
             see_pause(block, i);
@@ -128,7 +132,6 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
         task_ = block.task;
         process_ = process;
     }
-    const uint64_t op = block.first + i;
     std::vector<uint64_t> needs;
     for (const Edge& edge : block.has_edges() ? block.edges_of(i) : std::span<const Edge>{}) {
         if (edge.task == block.task && edge.op < op) {
@@ -145,6 +148,9 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
             return;
         }
         Submitted made;
+        // What the job had taken is told late where a thread of the kernel takes the requests.
+        const bool by_kernel = kind == OpKind::uring_submit && (block.flags[i] & kUringPolled) != 0;
+        made.look = looks_.request(block.task, op, block.begin[i], by_kernel ? 0 : reaped_);
         made.call = asked.is_call();
         made.task = block.task;
         made.request = block.request[i];
@@ -158,7 +164,7 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
         made.after = made.paused ? std::exchange(entered_, 0) : 0;
         made.pause = pause_;
         made.entered = entered_end_;
-        polled_ = polled_ || (kind == OpKind::uring_submit && (block.flags[i] & kUringPolled) != 0);
+        polled_ = polled_ || by_kernel;
         submitted_.push_back(made);
         if (kind == OpKind::aio_submit) {
             submitted_.back().ring = ring_of(process, 0, true);
@@ -168,6 +174,9 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
     }
     if (row.is(Trait::completes)) {
         const bool aio = kind == OpKind::aio_complete;
+        if (!aio) {  // of libaio the log says when they were taken, not when they came
+            looks_.result(block.task, op, block.begin[i]);
+        }
         // Without aio_reap the first of a row of results stands for the call.
         if (aio && !reaps_) {
             waits_.push_back({block.task, ring_of(process, 0, true), op, block.begin[i], block.begin[i], 1, 0});
@@ -329,6 +338,10 @@ void RequestScan::need_at_submissions(Plan& plan, uint32_t number, const Ring& r
         const bool batch =
             !looks && each.paused && each.had == s && s + 1 < ring.submitted.size() && !ring.submitted[s + 1]->paused;
         const uint64_t least = facts.full && !batch ? std::min(room, each.had) : each.had;
+        if (each.look != 0) {
+            const RingLook& look = looks_.looks()[each.look - 1];
+            need(each, {looks_.ops()[look.first + look.count - 1], least, number, 0, true, true});
+        }
         if (each.after != 0) {
             // What others submit between that call and the pause may wait for what the task does there.
             const int64_t until = facts.shared ? std::min(each.entered, each.pause) : each.pause;
@@ -364,6 +377,58 @@ void RequestScan::need_in_waits(Plan& plan, uint32_t number, const Ring& ring) {
         if (want != 0) {
             plan.tasks[each->task].requests.needs.push_back({each->op, want, number, 0, true});
         }
+    }
+}
+
+/// Leaves Submitted::look where that was a wait.
+void RequestScan::find_looks(Plan& plan) {
+    looks_.finish();
+    const std::vector<RingLook>& looks = looks_.looks();
+    std::map<std::pair<TaskId, uint32_t>, LookEvidence> evidence;
+    for (const Submitted& each : submitted_) {
+        if (each.look != 0) {
+            evidence[{each.task, each.ring}].add(looks[each.look - 1]);
+        }
+    }
+    for (auto& [of, found] : evidence) {
+        found.decide();
+        add_time(plan.rings[of.second].unclear_looks_ns, found.unclear_ns());
+    }
+    const auto waited = [&](const Submitted& made, const RingLook& look) {
+        const auto found = evidence.find({made.task, made.ring});
+        if (found == evidence.end() || !found->second.waited(look)) {
+            return false;
+        }
+        RequestRing& ring = plan.rings[made.ring];
+        add_time(ring.looked_ns, look.looked_ns);
+        for (size_t i = look.first; i < look.first + look.count; ++i) {
+            plan.tasks[made.task].requests.looks.push_back({looks_.ops()[i], 0});
+        }
+        return true;
+    };
+    for (Submitted& each : submitted_) {
+        if (each.look != 0 && !waited(each, looks[each.look - 1])) {
+            each.look = 0;
+        }
+    }
+    // What ended without a request waited for the results of the requests before.
+    for (const RingLook& look : looks) {
+        const auto next = std::upper_bound(submitted_.begin(), submitted_.end(), std::pair{look.task, look.op},
+                                           [](auto at, const Submitted& made) {
+                                               return at < std::pair{made.task, made.op};
+                                           });
+        if (look.requests || next == submitted_.begin() || (next - 1)->task != look.task ||
+            !waited(*(next - 1), look)) {
+            continue;
+        }
+        if (const uint64_t count = number_of(look.task, look.op + 1, (next - 1)->ring); count != 0) {
+            const uint64_t op = looks_.ops()[look.first + look.count - 1];
+            plan.tasks[look.task].requests.needs.push_back({op, count, (next - 1)->ring, 0, true, true});
+        }
+    }
+    for (TaskPlan& task : plan.tasks) {
+        std::sort(task.requests.looks.begin(), task.requests.looks.end(),
+                  [](const RingWait& a, const RingWait& b) { return a.op < b.op; });
     }
 }
 
@@ -466,8 +531,11 @@ void RequestScan::finish(Plan& plan) {
         use(each.ring, each.task);
     }
     for (uint32_t number = 0; number < rings.size(); ++number) {
+        count(plan.rings[number], number, rings[number]);
+    }
+    find_looks(plan);
+    for (uint32_t number = 0; number < rings.size(); ++number) {
         RequestRing& facts = plan.rings[number];
-        count(facts, number, rings[number]);
         facts.full = kept_full(facts, rings[number]);
         facts.at_once = made_at_once(plan, facts, rings[number]);
         need_at_submissions(plan, number, rings[number]);

@@ -16,6 +16,7 @@
 #include "formats/oplog/async_request.h"
 #include "formats/oplog/oplog.h"
 #include "replay/plan/ring_calls.h"
+#include "replay/plan/ring_looks.h"
 
 namespace reprise {
 
@@ -33,6 +34,9 @@ struct RequestRing {
     /// Of a ring each of whose requests was done before the job made the next, and for which it hardly ever waited: how
     /// many it keeps in flight where they take longer, the recording does not show. 0: it does.
     uint64_t at_once = 0;
+    /// Computing of the job that was a wait: it looked for results in memory. And such of which that is not clear; ns.
+    int64_t looked_ns = 0, unclear_looks_ns = 0;
+    TaskId looker = 0;         // of a polled ring: the task that looks, where that is known (join_polled_jobs())
     bool part_blocks = false;  // some are not of whole blocks of 4 KiB
     uint64_t data_edges = 0;   // that wait for a very request
 
@@ -45,9 +49,19 @@ struct RequestNeed {
     uint64_t count = 0;
     uint32_t ring = 0;     // in Plan::rings
     uint32_t request = 0;  // 0: `count` of any
-    bool inside = false;   // the op is itself the wait (uring_enter, aio_reap, the first aio_complete)
+    bool inside =
+        false;  // the op is itself the wait (uring_enter, aio_reap, the first aio_complete, TaskRequests::looks)
+    bool looks = false;  // the job looks for it in memory, and keeps its processor
 
     bool operator==(const RequestNeed&) const = default;
+};
+
+/// Computing that was a wait for requests: what it waits for takes what it takes, and then so much is the job's own.
+struct RingWait {
+    uint64_t op = 0;
+    int64_t own_ns = 0;
+
+    bool operator==(const RingWait&) const = default;
 };
 
 /// Of one task. Empty where it makes no requests and waits for none.
@@ -55,6 +69,7 @@ struct TaskRequests {
     std::vector<RequestNeed> needs;                    // by op
     std::vector<std::pair<uint64_t, uint32_t>> rings;  // from that op on requests go to that ring; by op
     std::vector<uint64_t> polls;                       // waits for requests; by op
+    std::vector<RingWait> looks;                       // by op
     TaskRingCalls calls;                               // of the requests, those that stand for calls on names
     bool any() const { return !needs.empty() || !rings.empty(); }
 };
@@ -100,6 +115,7 @@ private:
         uint64_t reaped = 0;               // 1 + op of the latest completion that the job had taken; 0: not told
         std::vector<uint64_t> needs = {};  // 1 + op of the completion of each very request
         uint64_t had = 0;                  // results of the ring that the job had taken; count()
+        size_t look = 0;                   // before it: of looks_, from 1 on
         bool part = false;                 // see RequestRing::part_blocks
         bool call = false;                 // stands for a call, which may not be in the log
     };
@@ -138,6 +154,7 @@ private:
     void see_pause(const OpBlock& block, size_t i);
     void polled_for(const Completed& done);
     void join_polled();
+    void find_looks(Plan& plan);
     template <class A, class B>
     static bool by_time(const A& a, const B& b) {
         return std::tuple{a.begin, a.task, a.op} < std::tuple{b.begin, b.task, b.op};
@@ -161,6 +178,7 @@ private:
     static void need_in_waits(Plan& plan, uint32_t number, const Ring& ring);
 
     RingCallScan calls_;
+    RingLooks looks_;
     std::vector<RequestRing> rings_;
     std::map<std::pair<ProcessId, std::pair<HandleId, bool>>, uint32_t> by_handle_;
     std::vector<Submitted> submitted_;

@@ -67,6 +67,9 @@ void add_notes(ReplayResult& result) {
         result.notes.push_back("This machine barely kept up with the recorded times: p99 lateness of ops is " +
                                std::to_string(std::llround(late / 1e6)) + " ms.");
     }
+    if (std::string looked = looked_for_results(result.doubts); !looked.empty()) {
+        result.notes.push_back(std::move(looked));
+    }
     const auto not_open = static_cast<size_t>(LeftOut::not_open);
     if (result.left_out[not_open] != 0) {
         result.notes.push_back(counted(result.left_out[not_open], "op was", "ops were") +

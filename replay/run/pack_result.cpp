@@ -77,18 +77,18 @@ void fields(Archive& archive, AwaitedName& of) {
 }
 template <class Archive>
 void fields(Archive& archive, RecordedDoubts& of) {
-    auto& [polled_requests, requests, unreported_requests, at_once_requests, kept_bytes, left_out_bytes, unplaced_bytes,
-           beside_bytes, small, programs, kept_ns, kept_ops, left_out_ops, names_ns, span_ns, program_bytes, program_ns,
-           refetched_bytes, unseen_mapped_bytes, scaled_missed, lock_polls, range_locks, awaited, syncs_for_others,
-           asked_syncs, sync_threads, thread_syncs, logger, logger_syncs, kept_directories, deep_file, flags_assumed,
-           mpi_processes, unclear_locks, held_locks_ns, part, untimed_calls, unseen_children, calls_filtered, run_pace,
-           run_without_storage, traced_ns, file_systems] = of;
-    archive(polled_requests, requests, unreported_requests, at_once_requests, kept_bytes, left_out_bytes,
-            unplaced_bytes, beside_bytes, small, programs, kept_ns, kept_ops, left_out_ops, names_ns, span_ns,
-            program_bytes, program_ns, refetched_bytes, unseen_mapped_bytes, scaled_missed, lock_polls, range_locks,
-            awaited, syncs_for_others, asked_syncs, sync_threads, thread_syncs, logger, logger_syncs, kept_directories,
-            deep_file, flags_assumed, mpi_processes, unclear_locks, held_locks_ns, part, untimed_calls, unseen_children,
-            calls_filtered, run_pace, run_without_storage, traced_ns, file_systems);
+    auto& [polled_requests, looked_ns, unclear_looks_ns, requests, unreported_requests, at_once_requests, kept_bytes,
+           left_out_bytes, unplaced_bytes, beside_bytes, small, programs, kept_ns, kept_ops, left_out_ops, names_ns,
+           span_ns, program_bytes, program_ns, refetched_bytes, unseen_mapped_bytes, scaled_missed, lock_polls,
+           range_locks, awaited, syncs_for_others, asked_syncs, sync_threads, thread_syncs, logger, logger_syncs,
+           kept_directories, deep_file, flags_assumed, mpi_processes, unclear_locks, held_locks_ns, part, untimed_calls,
+           unseen_children, calls_filtered, run_pace, run_without_storage, traced_ns, file_systems] = of;
+    archive(polled_requests, looked_ns, unclear_looks_ns, requests, unreported_requests, at_once_requests, kept_bytes,
+            left_out_bytes, unplaced_bytes, beside_bytes, small, programs, kept_ns, kept_ops, left_out_ops, names_ns,
+            span_ns, program_bytes, program_ns, refetched_bytes, unseen_mapped_bytes, scaled_missed, lock_polls,
+            range_locks, awaited, syncs_for_others, asked_syncs, sync_threads, thread_syncs, logger, logger_syncs,
+            kept_directories, deep_file, flags_assumed, mpi_processes, unclear_locks, held_locks_ns, part,
+            untimed_calls, unseen_children, calls_filtered, run_pace, run_without_storage, traced_ns, file_systems);
 }
 template <class Archive>
 void fields(Archive& archive, MappedAround& of) {

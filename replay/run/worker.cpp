@@ -271,7 +271,7 @@ private:
             const TaskPlan& task = plan_.tasks[id];
             BlockFeed feed(*plan_.log, task.blocks, run_.spool(task.spool_first), decoder_.get());
             const auto with = [&]<class E>(std::type_identity<E>) {
-                E engine({plan_, task, state_});
+                E engine({plan_, task, state_, setup_.speeds.computing.policy != DelayPolicy::sleep});
                 run_with(engine, feed, id, spawner, at_start_line);
             };
             if (plan_.verify != nullptr && setup_.engine == EngineKind::posix) {

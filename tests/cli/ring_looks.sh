@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# A program that looks for results of io_uring in memory, and one that computes while its reads are in flight: the first waits for
+# its results in a replay, the second computes. Needs root and BPF, a compiler, liburing, and a disk that reads take time of.
+# SPDX-License-Identifier: MIT
+# plain builds only
+# shellcheck source=lib.bash
+source "$(dirname "$0")/lib.bash"
+can_record || skip "this machine cannot record"
+cd "$tmp" || exit 1
+tmp=$(pwd -P)
+
+cat >reader.c <<'EOF'
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <liburing.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+static long ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+// reader FILE REQUESTS MICROSECONDS: so much computing before each look; 0: it looks all the time
+int main(int argc, char** argv) {
+    const int fd = open(argv[1], O_RDONLY | O_DIRECT), requests = atoi(argv[2]);
+    const long work = atol(argv[3]) * 1000;
+    struct io_uring ring;
+    void* buffer;
+    if (fd < 0 || io_uring_queue_init(8, &ring, 0) != 0 || posix_memalign(&buffer, 4096, 1 << 18) != 0) {
+        return 77;
+    }
+    memset(buffer, 1, 1 << 18);
+    for (int i = 0; i < requests; ++i) {
+        struct io_uring_cqe* done = NULL;
+        io_uring_prep_read(io_uring_get_sqe(&ring), fd, buffer, 1 << 18, (off_t)i << 18);
+        io_uring_submit(&ring);
+        for (const long end = ns() + work + (i % 7) * work / 8; ns() < end;) {
+        }
+        while (io_uring_peek_cqe(&ring, &done) != 0) {
+        }
+        if (done->res != 1 << 18) {
+            return 1;
+        }
+        io_uring_cqe_seen(&ring, done);
+    }
+    return 0;
+}
+EOF
+cc -O2 -o reader reader.c -luring 2>cc.txt || skip "no compiler with liburing: $(head -n 1 cc.txt)"
+head -c 64M /dev/urandom >data
+sync data
+status=0
+./reader "$tmp/data" 4 0 || status=$?
+[[ $status != 77 ]] || skip "no io_uring, or no O_DIRECT on the file system of $tmp"
+equal "$status" 0
+
+for work in 0 5000; do
+    run 0 "$REPRISE" capture -o $work.oplog -- ./reader "$tmp/data" 200 $work
+    run 0 "$REPRISE" prepare $work.oplog --root $work.root --only "$tmp"
+    run 0 "$REPRISE" replay $work.oplog --root $work.root --only "$tmp" --cache as-is -v --json=$work.json
+done
+note="of the recorded computing looked in memory for results of requests"
+grep -q "$note" 0.json || fail "the program that looks: $(cat 0.json)"
+grep -q "$note" 5000.json && fail "the program that computes: $(grep "$note" 5000.json)"
+# On no storage at all.
+for work in 0 5000; do
+    run 0 "$REPRISE" replay $work.oplog --engine null --json=null-$work.json
+done
+python3 - <<'EOF' || fail "without storage"
+import json
+looks, computes = (json.load(open(f"null-{work}.json")) for work in (0, 5000))
+print(looks["elapsed_s"], looks["recorded_s"], computes["elapsed_s"])
+assert computes["elapsed_s"] > 200 * 0.005, computes["elapsed_s"]
+EOF
+finish
