@@ -12,6 +12,7 @@
 #include "formats/oplog/op_fields.h"
 #include "formats/oplog/run_times.h"
 #include "formats/support/error.h"
+#include "formats/support/quantity.h"
 #include "transform/scale_edges.h"
 #include "transform/scale_listings.h"
 #include "transform/scale_objects.h"
@@ -70,8 +71,16 @@ private:
         writer_.count(Count::scaled_edges_dropped, result_.edges_dropped);
         writer_.count(Count::scaled_ops_dropped, result_.ops_dropped);
         result_.notes = scaling_notes(recording_);
-        if (const uint32_t missed = missed_permille(score_); missed != 0) {
+        const auto [not_reached, file] = places_.not_reached();
+        constexpr double kLittle = 0.02;
+        const auto missed =
+            std::max(missed_permille(score_), static_cast<uint32_t>(not_reached > kLittle ? not_reached * 1000 : 0));
+        if (missed != 0) {
             write_fact(writer_.header(), fact::scaled_missed, missed);
+        }
+        if (not_reached > kLittle) {
+            result_.notes.push_back(format_share(not_reached) + " of the longer files is not read, most of " +
+                                    std::string(tables_.path(file)));
         }
         add_missed_epochs(score_, result_.notes);
         writer_.finish();

@@ -23,21 +23,66 @@ RecordPlaces::RecordPlaces(const ScaleRecording& recording, const Score& score, 
             files_.push_back(file);
         }
     }
-    for (const SampleUnit& unit : recording.units()) {
-        if (!holds(unit.file) || !recording.in_order(unit.file)) {
-            continue;
-        }
-        auto& at = reached_[{unit.file, unit.epoch}];
-        at.resize(score.cuts.size());
-        for (size_t cut = score.piece_of(unit.task, unit.first) + 1; cut < at.size(); ++cut) {
-            at[cut] = std::max(at[cut], unit.offset + unit.bytes);
-        }
-    }
+    see_in_order();
     for (const FileId file : files_) {
         const double size = factor * static_cast<double>(tables.files[file].size);
         sizes_[file] = std::max<uint64_t>(static_cast<uint64_t>(std::llround(size)), 1);
     }
     draw();
+}
+
+/// A footer, a directory of an archive, an index: what lies at the end and is read before most of the file says nothing
+/// of how far the epoch has come.
+void RecordPlaces::see_in_order() {
+    constexpr double kEnd = 0.9, kMost = 0.5;  // of the file
+    const auto& units = recording_.units();
+    const size_t cuts = score_.cuts.size();
+    ahead_.resize(units.size());
+    std::map<std::pair<FileId, uint32_t>, std::vector<uint32_t>> of_epoch;  // by time
+    for (uint32_t number = 0; number < units.size(); ++number) {
+        if (holds(units[number].file) && recording_.in_order(units[number].file)) {
+            of_epoch[{units[number].file, units[number].epoch}].push_back(number);
+        }
+    }
+    for (const auto& [of, numbers] : of_epoch) {
+        const double end = kEnd * static_cast<double>(size_before(of.first));
+        double later = 0;  // bytes of what is before the end of the file, and read later
+        for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
+            const SampleUnit& unit = units[*number];
+            if (static_cast<double>(unit.offset) < end) {
+                later += static_cast<double>(unit.bytes);
+            } else {
+                ahead_[*number] = later >= kMost * static_cast<double>(size_before(of.first)) ? 1 : 0;
+            }
+        }
+        auto& at = reached_[of];
+        at.resize(cuts);
+        for (const uint32_t number : numbers) {
+            const size_t cut = score_.piece_of(units[number].task, units[number].first) + 1;
+            if (cut < cuts && ahead_[number] == 0) {
+                at[cut] = std::max(at[cut], units[number].offset + units[number].bytes);
+            }
+        }
+        std::partial_sum(at.begin(), at.end(), at.begin(), [](int64_t a, int64_t b) { return std::max(a, b); });
+    }
+}
+
+std::pair<double, FileId> RecordPlaces::not_reached() const {
+    constexpr double kAll = 0.95;  // of the recorded file
+    double got_to = 0, all = 0, most = 0;
+    FileId worst = 0;
+    for (const auto& [of, at] : reached_) {
+        const auto found = got_to_.find(of);
+        const auto before = static_cast<double>(size_before(of.first)), end = static_cast<double>(size(of.first));
+        if (!at.empty() && static_cast<double>(at.back()) >= kAll * before && found != got_to_.end()) {
+            const double missing = end - static_cast<double>(found->second);
+            got_to += static_cast<double>(found->second);
+            all += end;
+            worst = missing > most ? of.first : worst;
+            most = std::max(most, missing);
+        }
+    }
+    return {all > 0 ? 1 - got_to / all : 0, worst};
 }
 
 uint64_t RecordPlaces::size_before(FileId file) const { return recording_.log().tables().files[file].size; }
@@ -144,7 +189,9 @@ int64_t RecordPlaces::place(uint64_t stream, uint32_t unit, uint32_t epoch, int6
     const FileId file = recording_.units()[unit].file;
     Stream& of = streams_[stream];
     int64_t now = offset;
-    if (recording_.in_order(file)) {
+    if (ahead_[unit] != 0) {
+        now += static_cast<int64_t>(sizes_.at(file)) - static_cast<int64_t>(size_before(file));
+    } else if (recording_.in_order(file)) {
         const auto by = shifts_.find({file, epoch});
         now += by == shifts_.end() ? 0 : by->second;
     } else if (recording_.touched(file)) {
@@ -160,6 +207,10 @@ int64_t RecordPlaces::place(uint64_t stream, uint32_t unit, uint32_t epoch, int6
     }
     of.recorded = offset + bytes;
     of.now = now + bytes;
+    if (ahead_[unit] == 0 && recording_.in_order(file)) {
+        int64_t& got_to = got_to_[{file, epoch}];
+        got_to = std::max(got_to, of.now);
+    }
     return now;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "transform/scale_cuts.h"
@@ -24,8 +25,12 @@ public:
     void enter(size_t passage);
     /// Where access `unit` to `bytes` at a recorded offset is made. `stream`: the open instance or mapping.
     int64_t place(uint64_t stream, uint32_t unit, uint32_t epoch, int64_t offset, int64_t bytes);
+    /// Of files that epochs read in order to their end: the share of the longer ones that they did not get to, and which
+    /// file misses most.
+    std::pair<double, FileId> not_reached() const;
 
 private:
+    void see_in_order();
     /// How far the epoch has come in the file at a cut, bytes.
     int64_t reached(FileId file, uint32_t epoch, size_t cut) const;
     void draw();
@@ -44,6 +49,8 @@ private:
     std::map<FileId, uint64_t> sizes_;
     std::map<std::pair<FileId, uint32_t>, int64_t> shifts_;                // in order: by file and epoch
     std::map<std::pair<FileId, uint32_t>, std::vector<int64_t>> reached_;  // by cut
+    std::vector<uint8_t> ahead_;  // by access: of an index at the end of a file, before what it is of
+    std::map<std::pair<FileId, uint32_t>, int64_t> got_to_;                // likewise, in the longer file
     std::unordered_map<uint64_t, int64_t> drawn_;                          // where a record lies, by passage and access
     std::unordered_map<uint64_t, Stream> streams_;
     /// Of mapped files that are shorter now: where the pages around a recorded fault lie, by file and epoch.

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "formats/oplog/cached_pages.h"
+#include "formats/oplog/header_facts.h"
 #include "formats/oplog/held_memory.h"
 #include "formats/oplog/touched.h"
 #include "formats/support/error.h"
@@ -500,6 +501,40 @@ TEST_CASE("a stream goes on in order, to the end of the longer file") {
     CHECK(jumps <= 1);  // at the second epoch
     CHECK(next == 2 * RecordsJob::at_end());
     check_sizes(scaled);
+    check_replay(scaled);
+}
+
+TEST_CASE("an index at the end of a file, read before what it is of, does not keep a longer file from being read") {
+    ScaledJob parts;
+    JobBuilder& job = parts.job;
+    constexpr int kReads = 200;
+    constexpr int64_t kRecord = 32'768, kSize = kReads * kRecord;
+    const TaskId task = job.lone_task();
+    const HandleId handle = job.open(task, parts.sized("/data/table.parquet", kSize));
+    job.pread(task, handle, 0, 4'096);
+    job.pread(task, handle, kSize - 65'536, 65'536);
+    for (int i = 0; i < kReads; ++i) {
+        job.pread(task, handle, i * kRecord, kRecord);
+        if (i % 8 == 7) {
+            job.skip(20 * kMs);
+        }
+    }
+    const LogReader& scaled = parts.scale(3);
+    int64_t furthest = 0;
+    std::set<int64_t> places;
+    std::vector<int64_t> order;
+    scaled.for_each_in_time([&](TaskId, const Op& op, uint64_t) {
+        if (op.kind == OpKind::pread) {
+            order.push_back(op.offset);
+            places.insert(op.offset / kRecord);
+            furthest = std::max(furthest, op.offset + op.result);
+        }
+    });
+    REQUIRE(order.size() > 2);
+    CHECK(order[1] == 3 * kSize - 65'536);  // the index lies at the end of the longer file
+    CHECK(furthest == 3 * kSize);
+    CHECK(places.size() > 3 * kReads * 95 / 100);
+    CHECK_FALSE(read_fact(scaled.header(), fact::scaled_missed).has_value());
     check_replay(scaled);
 }
 
