@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "cli/limit_options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <vector>
 
 #include "cli/units.h"
 #include "formats/support/error.h"
@@ -21,6 +23,17 @@ constexpr IoWord kIoWords[] = {{"read", &IoLimits::read_bytes, true},
                                {"write", &IoLimits::write_bytes, true},
                                {"riops", &IoLimits::reads, false},
                                {"wiops", &IoLimits::writes, false}};
+
+/// `predict --sweep ratio=1,2`
+bool sweeps_memory(const po::variables_map& values) {
+    if (values.count("sweep") == 0) {
+        return false;
+    }
+    const auto& axes = values["sweep"].as<std::vector<std::string>>();
+    return std::any_of(axes.begin(), axes.end(), [](const std::string& axis) {
+        return axis.starts_with("ratio=") || axis.starts_with("memory=");
+    });
+}
 
 }  // namespace
 
@@ -95,7 +108,7 @@ RunLimits run_limits(const po::variables_map& values) {
         throw usage_error("--memory and --ratio both say how much memory there is", "leave out one of them");
     }
     limits.ballast = values.count("no-ballast") == 0;
-    if (!limits.ballast && !limits.memory_limited()) {
+    if (!limits.ballast && !limits.memory_limited() && !sweeps_memory(values)) {
         throw usage_error("--no-ballast without a memory limit", "add --memory SIZE or --ratio R");
     }
     if (values.count("io-limit") != 0) {

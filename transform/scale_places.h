@@ -25,8 +25,8 @@ public:
     void enter(size_t passage);
     /// Where access `unit` to `bytes` at a recorded offset is made. `stream`: the open instance or mapping.
     int64_t place(uint64_t stream, uint32_t unit, uint32_t epoch, int64_t offset, int64_t bytes);
-    /// Of files that epochs read in order to their end: the share of the longer ones that they did not get to, and which
-    /// file misses most.
+    /// Of files that epochs read in order to their end: the share of the longer ones that they did not get to, and
+    /// which file misses most.
     std::pair<double, FileId> not_reached() const;
 
 private:
@@ -50,8 +50,8 @@ private:
     std::map<std::pair<FileId, uint32_t>, int64_t> shifts_;                // in order: by file and epoch
     std::map<std::pair<FileId, uint32_t>, std::vector<int64_t>> reached_;  // by cut
     std::vector<uint8_t> ahead_;  // by access: of an index at the end of a file, before what it is of
-    std::map<std::pair<FileId, uint32_t>, int64_t> got_to_;                // likewise, in the longer file
-    std::unordered_map<uint64_t, int64_t> drawn_;                          // where a record lies, by passage and access
+    std::map<std::pair<FileId, uint32_t>, int64_t> got_to_;  // likewise, in the longer file
+    std::unordered_map<uint64_t, int64_t> drawn_;            // where a record lies, by passage and access
     std::unordered_map<uint64_t, Stream> streams_;
     /// Of mapped files that are shorter now: where the pages around a recorded fault lie, by file and epoch.
     std::map<std::pair<FileId, uint32_t>, std::unordered_map<int64_t, int64_t>> slots_;

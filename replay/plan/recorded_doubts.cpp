@@ -127,6 +127,7 @@ private:
         const OpInfo& row = info(kind);
         held_.see(block, i);
         names_awaited_.see(block, i);
+        work_.see(block, i);
         if (row.is(Trait::io)) {
             call(block, i);
             ++(keeps(plan_, block, i) ? out_.kept_ops : out_.left_out_ops);
@@ -427,6 +428,7 @@ private:
             }
         }
         out_.file_systems = file_systems.sorted();
+        out_.work = work_.found();
         programs_beside_data();
     }
 
@@ -448,6 +450,7 @@ private:
     std::set<ProcessId> mpi_;  // that loaded a library of MPI
     HeldLocks held_{plan_};
     AwaitedNames names_awaited_{plan_};
+    FileSystemWorkScan work_{*plan_.log};
     std::vector<bool> refused_;  // by TaskId: the last lock that it asked for
 };
 
@@ -610,6 +613,17 @@ std::string batched_syncs(const RecordedDoubts& doubts) {
                : std::to_string(doubts.sync_threads) + " threads sync one file (" +
                      counted(doubts.thread_syncs, "time") +
                      ") and wait for each other: how many writes share a sync depends on how long one takes";
+}
+
+std::string work_of_file_systems(const RecordedDoubts& doubts, double share) {
+    for (std::string why :
+         {copied_up(doubts.work, doubts.kept_bytes, share), compressed_by_type(doubts.file_systems, share),
+          served_by_job(doubts.work, doubts.file_systems, share)}) {
+        if (!why.empty()) {
+            return why;
+        }
+    }
+    return {};
 }
 
 std::string assumed_flags(const RecordedDoubts& doubts) {

@@ -10,6 +10,7 @@
 
 #include "formats/oplog/part_of_job.h"
 #include "replay/plan/awaited_names.h"
+#include "replay/plan/file_system_work.h"
 #include "replay/plan/file_systems.h"
 #include "replay/plan/plan.h"
 
@@ -70,16 +71,17 @@ struct RecordedDoubts {
     FileId deep_file = 0;  ///< one that such a call named, at least two directories down
     /// Ops of fio's logs, which do not say how files were opened.
     bool flags_assumed = false;
-    uint64_t mpi_processes = 0;               // that loaded a library of MPI
-    uint64_t unclear_locks = 0;               // waits, see find_guards()
-    int64_t held_locks_ns = 0;                // waited for locks during I/O of others, see HeldLocks
-    PartOfJob part;                           ///< of the job, that the log is
-    uint64_t untimed_calls = 0;               ///< calls that the log gives no time of their own
-    uint64_t unseen_children = 0;             ///< processes and threads that the job started, and none of whose calls
-    bool calls_filtered = false;              ///< strace was told to leave out calls
-    std::string run_pace;                     ///< the log is of a run at that pace, and no recording; else empty
-    bool run_without_storage = false;         ///< of a run of --engine null
-    int64_t traced_ns = 0;                    ///< about what strace took of the task with most calls; 0: not strace
+    uint64_t mpi_processes = 0;        // that loaded a library of MPI
+    uint64_t unclear_locks = 0;        // waits, see find_guards()
+    int64_t held_locks_ns = 0;         // waited for locks during I/O of others, see HeldLocks
+    PartOfJob part;                    ///< of the job, that the log is
+    uint64_t untimed_calls = 0;        ///< calls that the log gives no time of their own
+    uint64_t unseen_children = 0;      ///< processes and threads that the job started, and none of whose calls
+    bool calls_filtered = false;       ///< strace was told to leave out calls
+    std::string run_pace;              ///< the log is of a run at that pace, and no recording; else empty
+    bool run_without_storage = false;  ///< of a run of --engine null
+    int64_t traced_ns = 0;             ///< about what strace took of the task with most calls; 0: not strace
+    FileSystemWork work;
     std::vector<FileSystemUse> file_systems;  // of the files that the filter keeps; most bytes first
 
     /// What is left out was chosen by the user, and is no doubt.
@@ -165,6 +167,9 @@ std::string batched_syncs(const RecordedDoubts& doubts);
 std::string looks_for_results(const RecordedDoubts& doubts);
 /// "1.2 s of computing looked in memory for results ...", for a note; else empty.
 std::string looked_for_results(const RecordedDoubts& doubts);
+/// What the recorded files' file systems did and none does here, where that is more than a share (copied_up() and what
+/// follows it); else empty.
+std::string work_of_file_systems(const RecordedDoubts& doubts, double share);
 /// "fio's log does not say ...", where that matters; else empty.
 std::string assumed_flags(const RecordedDoubts& doubts);
 /// "tasks waited 40 times for locks held during I/O: ..."; else empty.

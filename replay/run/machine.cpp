@@ -19,11 +19,25 @@
 namespace reprise {
 namespace {
 
+/// See MachineFacts::cached_loop; of "/dev/loop3p1", too.
+std::string cached_loop(const std::string& device) {
+    constexpr std::string_view kLoop = "/dev/loop";
+    if (!device.starts_with(kLoop)) {
+        return {};
+    }
+    const size_t end = device.find_first_not_of("0123456789", kLoop.size());
+    const std::string name = device.substr(sizeof "/dev", end == std::string::npos ? end : end - sizeof "/dev");
+    int direct = 1;
+    std::ifstream("/sys/block/" + name + "/loop/dio") >> direct;
+    return direct == 0 ? "/dev/" + name : std::string();
+}
+
 void describe_root(const std::filesystem::path& root, MachineFacts& facts) {
     Mounted mounted = mounted_at(root);
     struct statx status {};
     const bool asked = ::statx(AT_FDCWD, root.c_str(), 0, STATX_BASIC_STATS, &status) == 0;
     facts.compresses = compression_of(mounted, asked && (status.stx_attributes & STATX_ATTR_COMPRESSED) != 0);
+    facts.cached_loop = cached_loop(mounted.device);
     facts.file_system = std::move(mounted.file_system);
     facts.device = std::move(mounted.device);
     facts.mount_options = std::move(mounted.options);

@@ -21,7 +21,11 @@ struct MachineFacts {
     std::string mount_options;
     uint64_t free_bytes = 0;
     std::optional<int64_t> read_ahead;  // largest window of reads of files there, bytes; none: unknown
+    /// "/dev/loop3": a loop device that reads its file through the page cache; empty: it is on none.
+    std::string cached_loop;
     std::string compresses;  // what says that files there are compressed, e.g. "compress=zstd:3"; empty: nothing
+
+    bool is_fuse() const { return file_system == "fuse" || file_system.starts_with("fuse."); }
 };
 
 /// See MachineFacts::compresses. `marked`: new files of the root are marked to be compressed (chattr +c).

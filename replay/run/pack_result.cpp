@@ -76,19 +76,25 @@ void fields(Archive& archive, AwaitedName& of) {
     archive(task, looks, path);
 }
 template <class Archive>
+void fields(Archive& archive, FileSystemWork& of) {
+    auto& [copied_up_bytes, copied_up_ns, serves_files] = of;
+    archive(copied_up_bytes, copied_up_ns, serves_files);
+}
+template <class Archive>
 void fields(Archive& archive, RecordedDoubts& of) {
     auto& [polled_requests, looked_ns, unclear_looks_ns, requests, unreported_requests, at_once_requests, kept_bytes,
            left_out_bytes, unplaced_bytes, beside_bytes, small, programs, kept_ns, kept_ops, left_out_ops, names_ns,
            span_ns, program_bytes, program_ns, refetched_bytes, unseen_mapped_bytes, scaled_missed, lock_polls,
            range_locks, awaited, syncs_for_others, asked_syncs, sync_threads, thread_syncs, logger, logger_syncs,
            kept_directories, deep_file, flags_assumed, mpi_processes, unclear_locks, held_locks_ns, part, untimed_calls,
-           unseen_children, calls_filtered, run_pace, run_without_storage, traced_ns, file_systems] = of;
+           unseen_children, calls_filtered, run_pace, run_without_storage, traced_ns, work, file_systems] = of;
     archive(polled_requests, looked_ns, unclear_looks_ns, requests, unreported_requests, at_once_requests, kept_bytes,
             left_out_bytes, unplaced_bytes, beside_bytes, small, programs, kept_ns, kept_ops, left_out_ops, names_ns,
             span_ns, program_bytes, program_ns, refetched_bytes, unseen_mapped_bytes, scaled_missed, lock_polls,
             range_locks, awaited, syncs_for_others, asked_syncs, sync_threads, thread_syncs, logger, logger_syncs,
             kept_directories, deep_file, flags_assumed, mpi_processes, unclear_locks, held_locks_ns, part,
-            untimed_calls, unseen_children, calls_filtered, run_pace, run_without_storage, traced_ns, file_systems);
+            untimed_calls, unseen_children, calls_filtered, run_pace, run_without_storage, traced_ns, work,
+            file_systems);
 }
 template <class Archive>
 void fields(Archive& archive, MappedAround& of) {
@@ -212,8 +218,9 @@ void fields(Archive& archive, SleptThrough::Findings& of) {
 }
 template <class Archive>
 void fields(Archive& archive, MachineFacts& of) {
-    auto& [host, kernel, cpu, cpus, memory, file_system, device, mount_options, free, read_ahead, compresses] = of;
-    archive(host, kernel, cpu, cpus, memory, file_system, device, mount_options, free, read_ahead, compresses);
+    auto& [host, kernel, cpu, cpus, memory, file_system, device, mount_options, free, read_ahead, loop, compresses] =
+        of;
+    archive(host, kernel, cpu, cpus, memory, file_system, device, mount_options, free, read_ahead, loop, compresses);
 }
 template <class Archive>
 void fields(Archive& archive, CacheChoice& of) {

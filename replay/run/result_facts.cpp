@@ -10,6 +10,9 @@ namespace reprise {
 
 bool device_reads_known(const ReplayResult& result) {
     constexpr std::string_view kAccounted[] = {"tmpfs", "ramfs", "overlay", "btrfs"};  // without a device of their own
+    if (result.machine.is_fuse()) {
+        return false;  // a process of its own reads, whatever little is counted here
+    }
     return result.device_read_bytes.value_or(0) != 0 || result.device_counter ||
            std::find(std::begin(kAccounted), std::end(kAccounted), result.machine.file_system) != std::end(kAccounted);
 }

@@ -269,6 +269,23 @@ std::string filled_holes(const ReplayResult& result, double share) {
                 : "were compressed or sparse on the recording's device, and are not here");
 }
 
+/// What is in memory below the root's file system, which a cold run leaves there; else empty.
+std::string warm_below(const ReplayResult& result) {
+    if (!result.cache || result.cache->choice.regime != CacheRegime::cold || result.cache->dropped_all ||
+        result.cache->bytes <= kLittleAgain) {
+        return {};
+    }
+    if (result.machine.is_fuse()) {
+        return "the root is on FUSE: what its own process reads may be in memory, and stays there (--drop-caches, "
+               "where "
+               "that process runs here)";
+    }
+    return result.machine.cached_loop.empty() ? ""
+                                              : result.machine.cached_loop +
+                                                    " reads its file through the page cache, where that may be: "
+                                                    "losetup --direct-io=on, or --drop-caches";
+}
+
 /// "16.1 MiB of the 64.3 MiB that are read have no blocks here, and had when recorded (sparse or compressed files)",
 /// where that is more than a share.
 std::string new_holes(const ReplayResult& result, double share) {
@@ -533,9 +550,9 @@ Trust trust_in(const ReplayResult& result) {
           not_warm(result, kThirdShare), kept_in_memory(result, kThirdShare), left_out_most(result.doubts),
           unplaced_data(result.doubts, kThirdShare), unreported_requests(result.doubts, kSomeShare),
           result.timed ? hidden_depth(result.doubts, result.elapsed_ns, result.recorded_ns, kMuchLonger) : "",
-          programs_among_data(result.doubts, kThirdShare), unseen_touches(result.doubts, kThirdShare),
-          hidden_pages(result, kThirdShare), less_fetched(result, kMostShare), used_again(result, kThirdShare),
-          fewer_around(result.around, kThirdShare),
+          programs_among_data(result.doubts, kThirdShare), work_of_file_systems(result.doubts, kThirdShare),
+          unseen_touches(result.doubts, kThirdShare), hidden_pages(result, kThirdShare),
+          less_fetched(result, kMostShare), used_again(result, kThirdShare), fewer_around(result.around, kThirdShare),
           names_asked_for(result.doubts, result.name_walk_ns, result.elapsed_ns, kThirdShare)}) {
         if (!why.empty()) {
             return {Trust::Level::poor, std::move(why)};
@@ -575,10 +592,12 @@ Trust trust_in(const ReplayResult& result) {
           less_fetched(result, kThirdShare),
           not_warm(result, kSomeShare),
           others_on_device(result),
+          warm_below(result),
           memory_doubt(result),
           result.lost_io_limits,
           loaded_programs(result.doubts, kSomeShare),
           lock_polls(result.doubts),
+          work_of_file_systems(result.doubts, kSomeShare),
           unseen_touches(result.doubts, kSomeShare),
           missed_by_scaling(result.doubts, kScaledShare),
           result.timed ? hidden_depth(result.doubts, result.elapsed_ns, result.recorded_ns, kSomeLonger) : "",

@@ -85,6 +85,11 @@ run 0 predict --ratio 2 --json=one.json -f
 run 0 predict --sweep ratio=2,4 --json=sweep.json -f
 equal "$(value sweep.json 'r["cells"][0]["elapsed_s"]["median"]')" "$(value one.json 'r["elapsed_s"]')"
 lacks "$out" "cells.csv"
+run 0 predict --ratio 2 --no-ballast --json=one.json -f
+run 0 predict --sweep ratio=2,4 --no-ballast --json=sweep.json -f
+equal "$(value sweep.json 'r["cells"][0]["elapsed_s"]["median"]')" "$(value one.json 'r["elapsed_s"]')"
+run 2 predict --sweep read=1G --no-ballast
+contains "$err" "--no-ballast without a memory limit"
 # What is there is not overwritten.
 run 2 predict --sweep ratio=2 -o out
 contains "$err" "out/cells.csv exists"
