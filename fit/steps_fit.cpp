@@ -374,6 +374,25 @@ private:
         } else if (loop_.batches_per_epoch() > each) {
             job_.notes.push_back("an epoch of the recording has " + counted(loop_.batches_per_epoch(), "step") +
                                  ", of the job " + std::to_string(each) + ": it makes full batches only");
+            save_as_often(each);
+        }
+    }
+
+    /// Checkpoints lie as many samples apart: of shorter epochs, fewer steps.
+    void save_as_often(uint64_t each) {
+        bool changed = false;
+        for (FittedWord& word : job_.words) {
+            const bool steps =
+                word.word == "checkpoint_every" && word.value.find_first_not_of("0123456789") == std::string::npos;
+            if (steps) {
+                const double share = static_cast<double>(each) / static_cast<double>(loop_.batches_per_epoch());
+                const double period = std::round(std::stod(word.value) * share);
+                word.value = std::to_string(static_cast<uint64_t>(std::max(period, 1.0)));
+                changed = true;
+            }
+        }
+        if (changed) {
+            job_.cannot_see("checkpoint_every", "an epoch of the recording has more steps than one of the job");
         }
     }
 

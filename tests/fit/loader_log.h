@@ -22,6 +22,7 @@ struct LoaderJob {
     uint64_t last_epoch = 0;  // batches of it; 0: all
     uint64_t prefetch = 3;    // asked of each worker before the first batch is taken
     int reads = 1;            // of each sample
+    uint64_t saves = 0;       // a checkpoint after so many batches of all; 0: none
 };
 
 class LoaderLog {
@@ -144,6 +145,9 @@ private:
                 message(main_, ours, by.shares, theirs, ends_[main_], 20);
             }
             add(main_, {.kind = OpKind::compute, .begin = ends_[main_], .duration = 5 * kMs, .flags = 3});
+            if (job_.saves != 0 && ++steps_ % job_.saves == 0) {
+                save();
+            }
         }
         taken_.clear();
         now_ = ends_[main_] + kMs;
@@ -153,6 +157,32 @@ private:
             }
             now_ = std::max(now_, ends_[each.loads] + kMs);
         }
+    }
+    void save() {
+        FileRow file;
+        file.path = out_.intern("/out/" + std::to_string(steps_) + ".pt");
+        file.origin = Origin::created;
+        file.role = Role::checkpoint;
+        file.type = FileType::regular;
+        HandleRow row;
+        row.file = out_.add_file(file);
+        row.flags = O_WRONLY | O_CREAT;
+        const HandleId handle = out_.add_handle(row);
+        add(main_, {.kind = OpKind::open,
+                    .begin = ends_[main_],
+                    .result = 9,
+                    .handle = handle,
+                    .fd = -1,
+                    .file = row.file,
+                    .flags = O_WRONLY | O_CREAT,
+                    .mode = 0644});
+        add(main_, {.kind = OpKind::write,
+                    .begin = ends_[main_],
+                    .result = 500'000,
+                    .handle = handle,
+                    .fd = 9,
+                    .size = 500'000});
+        add(main_, {.kind = OpKind::close, .begin = ends_[main_], .handle = handle, .fd = 9});
     }
     void load(TaskId by, FileId file) {
         HandleRow row;
@@ -178,6 +208,7 @@ private:
     std::vector<FileId> files_;
     std::vector<int64_t> ends_ = {0};  // of tasks
     std::vector<int64_t> taken_;       // in the epoch, when
+    uint64_t steps_ = 0;
     int64_t now_ = kMs;
     int32_t next_id_ = 100;
 };

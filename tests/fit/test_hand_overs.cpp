@@ -76,3 +76,19 @@ TEST_CASE("a job that reads something else than the recording says so") {
     rest.batch = 10;
     CHECK(fit_of(rest).differs.find("in 180 samples, the recording 5.58 MiB in 195") != std::string::npos);
 }
+
+TEST_CASE("checkpoints lie as many samples apart where the job's epochs have fewer steps") {
+    LoaderJob rest;
+    rest.samples = 65;
+    rest.batch = 10;
+    rest.saves = 21;  // at the end of all: the last batch of each epoch is not full
+    const FittedJob job = fit_of(rest);
+    CHECK(value(job, "checkpoint_every") == "18");
+    CHECK_FALSE(job.sees("checkpoint_every"));
+    LoaderJob full;
+    full.samples = 60;
+    full.batch = 10;
+    full.saves = 4;
+    CHECK(value(fit_of(full), "checkpoint_every") == "4");
+    CHECK(fit_of(full).sees("checkpoint_every"));
+}
