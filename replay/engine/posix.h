@@ -169,7 +169,7 @@ private:
     ReplayedRing* ring_at(uint64_t op);
     bool await(uint64_t op);
     bool await(const RequestNeed& need);
-    void look_on(ReplayedRing& ring, const RequestNeed& need);
+    void look_on(ReplayedRing& ring, const RequestNeed& need) const;
     bool others_live() const;
     void hand_over();
     /// Before each op of a task that makes requests: hands over what no op of its own submits, and looks what is done.

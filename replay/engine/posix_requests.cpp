@@ -134,7 +134,7 @@ bool PosixEngine::await(const RequestNeed& need) {
 }
 
 /// As a job that looks for results in memory and keeps its processor: waking up would take longer than many requests.
-void PosixEngine::look_on(ReplayedRing& ring, const RequestNeed& need) {
+void PosixEngine::look_on(ReplayedRing& ring, const RequestNeed& need) const {
     while (!ring.has(need.count, need.request) && ring.in_flight() != 0 && !worker_.run.stopped()) {
         spin_pause();
         ring.look();

@@ -38,21 +38,21 @@ void each_op(const Plan& plan, TaskId task, const Use& use) {
     }
 }
 
-/// Computing of the task during which the kernel's thread took requests, and how many those are.
+/// Computing of the task during which the kernel's thread took requests, and how many those are. It lasts until the
+/// next op: its duration has no time in which another task had the processor.
 std::vector<Computed> computed_beside(const Plan& plan, TaskId task, const std::vector<Event>& events,
                                       size_t& requests) {
     std::vector<Computed> found;
     size_t at = 0;
     requests = 0;
-    each_op(plan, task, [&](const Event& op, const OpInfo&) {
-        if (op.kind != OpKind::compute) {
-            return;
-        }
-        while (at < events.size() && events[at].begin < op.begin) {
+    Event last;
+    bool computes = false;
+    const auto over = [&](int64_t end) {
+        while (at < events.size() && events[at].begin < last.begin) {
             ++at;
         }
-        Computed beside{op, events.size(), 0};
-        for (; at < events.size() && events[at].begin <= op.end; ++at) {
+        Computed beside{{last.op, last.begin, end, last.kind}, events.size(), 0};
+        for (; at < events.size() && events[at].begin <= end; ++at) {
             if (info(events[at].kind).is(Trait::submits)) {
                 beside.first = std::min(beside.first, at);
                 ++requests;
@@ -62,7 +62,17 @@ std::vector<Computed> computed_beside(const Plan& plan, TaskId task, const std::
         if (beside.first != events.size()) {
             found.push_back(beside);
         }
+    };
+    each_op(plan, task, [&](const Event& op, const OpInfo&) {
+        if (computes) {
+            over(std::max(last.end, op.begin));
+        }
+        last = op;
+        computes = op.kind == OpKind::compute;
     });
+    if (computes) {
+        over(last.end);
+    }
     return found;
 }
 

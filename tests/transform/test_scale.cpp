@@ -43,7 +43,7 @@ struct FilesJob : ScaledJob {
         for (int i = 0; i < kSamples; ++i) {
             char path[64];
             std::snprintf(path, sizeof path, "/data/train/s%04d.bin", i);
-            files.push_back(sized(path, static_cast<uint64_t>(10'000 + i * 100)));
+            files.push_back(sized(path, 10'000 + 100 * static_cast<uint64_t>(i)));
             job.add(task, {.kind = OpKind::stat, .file = files.back()});
         }
         std::mt19937 random(7);
@@ -219,6 +219,7 @@ TEST_CASE("loader processes hand over more batches, and what waits for them stil
     SUBCASE("under a shell that waits for it") { shell = true; }
     ScaledJob job;
     std::vector<FileId> files;
+    files.reserve(120);
     for (int i = 0; i < 120; ++i) {
         files.push_back(job.sized("/data/" + std::to_string(i) + ".jpg", 5'000 + static_cast<uint64_t>(i) * 10));
     }

@@ -110,6 +110,7 @@ struct OneByOne {
 
 TEST_CASE_FIXTURE(OneByOne, "ring looks: computing that ends just after a result each time was a wait for it") {
     std::vector<uint64_t> computed;
+    computed.reserve(20);
     for (int i = 0; i < 20; ++i) {
         computed.push_back(round((500 + 40 * i) * kUs, 3 * kUs));
     }
@@ -239,6 +240,7 @@ TEST_CASE_FIXTURE(OneByOne, "ring looks: a job whose requests a thread of the ke
     now += kUs;
     const int64_t begun = now;
     std::vector<uint64_t> looks;
+    looks.reserve(20);
     uint64_t first = 0;
     const uint64_t idle = compute(kernel, 70 * kUs);
     for (int i = 0; i < 20; ++i) {
