@@ -11,7 +11,7 @@ import jobs
 DEPTHS = (1, 4, 16, 64)
 ENGINES = {"uring": "io_uring", "aio": "libaio"}
 SIZES = {"4k": 20_000, "128k": 800}  # requests
-PATTERNS = ("fixed", "pipeline", "stages", "batch", "chains")
+PATTERNS = ("fixed", "pipeline", "stages", "batch", "looks", "chains")
 THINK_US = 2_000_000  # of a run, shared among its requests
 SLOW = {"4k": ("xfs-25", "xfs-iops5k"), "128k": ("xfs-25", "xfs-iops")}  # where a job of that size is held up
 LONG = 10  # times as many requests
@@ -57,6 +57,8 @@ def known_jobs(quick):
     found = [jobs.Job("files-uring", "samples", ("{bin}/ring_files", "{data}", "16", "500"), in_flight=True, event_loop=True, places=SEVERAL)]
     for engine in ENGINES:
         for pattern in PATTERNS:
+            if pattern == "looks" and engine == "aio":
+                continue  # its results say when they were taken, not when they came
             words = ("{bin}/requests", engine, pattern, "{data}", "16", count, "65536", "8000" if pattern == "batch" else "500")
             found.append(jobs.Job(f"{pattern}-{engine}", "random.bin", (*words, *(["{out}/file"] if pattern == "stages" else [])), in_flight=True,
                                   event_loop=pattern == "chains", places=SEVERAL))

@@ -9,6 +9,7 @@
  *   pipeline  the read DEPTH before it: results are used in the order of submission, as a loader with read-ahead does
  *   stages    the write of the same buffer to OUT, which waits for the read that filled it
  *   batch     all of the batch before: DEPTH at once, wait for all, compute once
+ *   looks     as fixed, but it looks for results in memory all the time, and waits in no call (uring only)
  *   chains    its own predecessor: each of DEPTH chains reads where its own data say; which of them get on depends on the storage
  *
  * Prints "span SECONDS busy 0": from before the first submission to the last completion; marks it "span".
@@ -30,7 +31,7 @@
 
 enum { MOST = 1024, ALIGN = 4096 };
 
-static int depth, use_ring, in_fd, out_fd = -1;
+static int depth, use_ring, looks, in_fd, out_fd = -1;
 static long count, size, think_us, blocks;
 static char* buffers;
 static int writes[MOST]; /* whether a slot's request is one */
@@ -138,6 +139,8 @@ static int take(int least, int* slots) {
     int n = 0;
     if (use_ring) {
         struct io_uring_cqe* done;
+        while (looks && io_uring_cq_ready(&ring) < (unsigned)least) {
+        }
         int code = io_uring_wait_cqe_nr(&ring, &done, (unsigned)least);
         while (code == -EINTR) {
             code = io_uring_wait_cqe_nr(&ring, &done, (unsigned)least);
@@ -197,6 +200,11 @@ static void fixed(void) {
             }
         }
     }
+}
+
+static void looking(void) {
+    looks = 1;
+    fixed();
 }
 
 static void pipeline(void) {
@@ -271,7 +279,7 @@ static void chains(void) {
 static const struct {
     const char* name;
     void (*run)(void);
-} patterns[] = {{"fixed", fixed}, {"pipeline", pipeline}, {"stages", stages}, {"batch", batch}, {"chains", chains}};
+} patterns[] = {{"fixed", fixed}, {"pipeline", pipeline}, {"stages", stages}, {"batch", batch}, {"looks", looking}, {"chains", chains}};
 
 static void (*pattern_named(const char* name))(void) {
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; ++i) {
@@ -310,8 +318,8 @@ int main(int argc, char** argv) {
     depth = run ? atoi(argv[4]) : 0;
     count = run ? atol(argv[5]) : 0;
     size = run ? atol(argv[6]) : 0;
-    if (depth < 1 || depth > MOST || count < 1 || size < 512 || (run == stages) != (argc == 9)) {
-        fprintf(stderr, "usage: requests uring|aio fixed|pipeline|stages|batch|chains FILE DEPTH COUNT SIZE THINK_US [OUT]\n"
+    if (depth < 1 || depth > MOST || count < 1 || size < 512 || (run == stages) != (argc == 9) || (run == looking && strcmp(argv[1], "uring") != 0)) {
+        fprintf(stderr, "usage: requests uring|aio fixed|pipeline|stages|batch|looks|chains FILE DEPTH COUNT SIZE THINK_US [OUT]\n"
                         "OUT is for stages\n");
         return 2;
     }
