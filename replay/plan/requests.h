@@ -49,9 +49,8 @@ struct RequestNeed {
     uint64_t count = 0;
     uint32_t ring = 0;     // in Plan::rings
     uint32_t request = 0;  // 0: `count` of any
-    bool inside =
-        false;  // the op is itself the wait (uring_enter, aio_reap, the first aio_complete, TaskRequests::looks)
-    bool looks = false;  // the job looks for it in memory, and keeps its processor
+    bool inside = false;   // the op is itself the wait (uring_enter, aio_reap, the first aio_complete, a RingWait)
+    bool looks = false;    // the job looks for it in memory, and keeps its processor
 
     bool operator==(const RequestNeed&) const = default;
 };

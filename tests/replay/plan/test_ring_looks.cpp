@@ -33,6 +33,8 @@ struct OneByOne {
     uint64_t taken = UINT64_MAX;  // op of the last result that the job took
     std::optional<LogReader> log;
 
+    OneByOne() { job.writer().header().source = "capture"; }
+
     uint64_t put(TaskId of, Op op) { return job.writer().append(of, op); }
     uint64_t submit(TaskId of, int64_t flags = 0) {
         std::vector<Edge> edges;
@@ -153,6 +155,17 @@ TEST_CASE_FIXTURE(OneByOne, "ring looks: a job that computes while its requests 
     CHECK(made.rings.at(0).looked_ns == 0);
     CHECK(made.rings.at(0).unclear_looks_ns == 0);
     CHECK(predicted(10 * kUs).elapsed_ns >= all);
+}
+
+TEST_CASE_FIXTURE(OneByOne, "ring looks: a run's log has results where its task got to them, and says nothing") {
+    job.writer().header().source = "replay";
+    for (int i = 0; i < 40; ++i) {
+        round(kMs, 2 * kUs);
+    }
+    const Plan made = plan();
+    CHECK(made.tasks[task].requests.looks.empty());
+    CHECK(made.rings.at(0).looked_ns == 0);
+    CHECK(made.rings.at(0).unclear_looks_ns == 0);
 }
 
 TEST_CASE_FIXTURE(OneByOne, "ring looks: computing after which no result was taken was no look") {
