@@ -236,6 +236,9 @@ void read_newer(Reader& r, StorageModel& m) {
     if (r.has("direct_write")) {
         m.direct_write = latencies(r, "direct_write", 0);
     }
+    if (r.has("inline_reads")) {
+        m.inline_reads = r.flag("inline_reads");
+    }
     if (r.has("disturbed")) {
         m.disturbed = std::min(r.number("disturbed", 0), 1.0);
     }
@@ -291,6 +294,7 @@ std::string to_json(const StorageModel& m) {
               {"write_depth", depth_json(m.write_depth)},
               {"sync_depth", depth_json(m.sync_depth)},
               {"mixed_depth", depth_json(m.mixed_depth)},
+              {"inline_reads", m.inline_reads},
               {"disturbed", m.disturbed},
               {"cold", m.cold}};
     if (const Json shared = shared_json(m.shared); !shared.empty()) {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -97,6 +98,8 @@ public:
             most = std::max(most, rate);
         }
         m.parallelism = std::max(1, static_cast<int>(std::lround(most / std::max(one, 1.0))));
+        step("read-ahead");
+        m.inline_reads = reads_inline();
         measure_in_flight(*this, options_, data(), m, [this](const char* what) { step(what); });
         others_.next(OtherIo::now(folder_));
         m.disturbed = others_.share();
@@ -132,7 +135,7 @@ private:
     }
 
     void step(const char* what) {
-        constexpr int kSteps = 22 + kInFlightSteps;
+        constexpr int kSteps = 23 + kInFlightSteps;
         check();
         if (options_.progress) {
             options_.progress(what, std::min(done_, kSteps), kSteps);
@@ -181,6 +184,33 @@ private:
         };
         timed(read, 300);
         return median(timed(read, 1'000));
+    }
+    /// Whether what is to be read ahead is there when the call that asks for it returns.
+    bool reads_inline() const {
+        constexpr int64_t kPiece = int64_t{128} << 10;
+        constexpr int kTries = 64;
+        constexpr double kMostly = 0.9;
+        const UniqueFd file(::open(data().c_str(), O_RDONLY | O_CLOEXEC));
+        const auto length = static_cast<size_t>(std::max<int64_t>(options_.file_bytes, kPiece));
+        void* const map = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, file.get(), 0);
+        if (!file.valid() || map == MAP_FAILED) {
+            return false;
+        }
+        std::mt19937_64 random(7);
+        int there = 0;
+        for (int i = 0; i < kTries; ++i) {
+            const auto at = static_cast<int64_t>(random() % (length / kPiece)) * kPiece;
+            std::array<unsigned char, kPiece / kAlign> pages{};
+            ::posix_fadvise(file.get(), at, kPiece, POSIX_FADV_DONTNEED);
+            const bool asked = ::readahead(file.get(), at, kPiece) == 0 &&
+                               ::mincore(static_cast<char*>(map) + at, kPiece, pages.data()) == 0;
+            there +=
+                asked && std::all_of(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; })
+                    ? 1
+                    : 0;
+        }
+        ::munmap(map, length);
+        return there >= kMostly * kTries;
     }
     /// MiB
     int64_t cached_pieces() const { return std::clamp<int64_t>(options_.file_bytes >> 20, 1, 64); }

@@ -93,8 +93,10 @@ struct StorageModel {
     int64_t read_ahead_bytes = kReadAhead;  // largest window that the kernel reads ahead there
     int64_t request_bytes = kReadAhead;     // largest that it asks for at once (max_sectors_kb)
     SharedStorage shared;                   // not measured: given by who knows the system
-    double disturbed = 0;                   // share of the measurements during which others used the device
-    bool cold = true;                       // reads were served by the storage, not by memory
+    /// A request is done by who makes it, before that goes on: memory, also a compressed one, without a queue.
+    bool inline_reads = false;
+    double disturbed = 0;  // share of the measurements during which others used the device
+    bool cold = true;      // reads were served by the storage, not by memory
 
     /// Of one read of `bytes`, by the nearest measured sizes.
     int64_t read_ns(int64_t bytes) const;

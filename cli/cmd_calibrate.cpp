@@ -146,6 +146,9 @@ void print(const StorageModel& m, std::ostream& out) {
         rates.row({"limited in steps of", duration_cell(m.read_step_ns)});
     }
     rates.row({"read-ahead", bytes_cell(static_cast<uint64_t>(m.read_ahead_bytes))});
+    if (m.inline_reads) {
+        rates.row({"requests are done by", "who makes them"});
+    }
     rates.row({"write and fsync", rate(m.write_bytes_per_s)});
     rates.row({"cached read, one thread", rate(m.cached_bytes_per_s)});
     rates.print(out, 2);

@@ -71,12 +71,18 @@ size_t RingLooks::end(uint64_t taken, int64_t begin, bool requests) {
         return 0;
     }
     RingLook look{task_, ops_.size(), 0, last->op, 0, 0, 0, requests, took};
+    int64_t since = kLeastLook;  // the result before
     for (const Seen& each : seen_) {
         if (each.op > last->op) {
             break;
         }
-        look.results += is_result(each) ? 1 : 0;
-        add_time(look.looked_ns, std::max<int64_t>(each.ns, 0));
+        if (is_result(each)) {
+            look.arrivals += since >= kLeastLook ? 1 : 0;
+            since = 0;
+        } else {
+            add_time(since, each.ns);
+            add_time(look.looked_ns, each.ns);
+        }
     }
     if (look.looked_ns < kLeastLook || __builtin_sub_overflow(begin, last->begin, &look.own_ns)) {
         return 0;
@@ -104,7 +110,7 @@ void LookEvidence::add(const RingLook& look) {
     const double own = static_cast<double>(look.own_ns), all = own + static_cast<double>(look.looked_ns);
     Length& length = lengths_[length_of(look)];
     length.count += 1;
-    length.evidence -= look.took ? std::log(std::min(1.0, look.results * own / all)) : 0;
+    length.evidence -= look.took ? std::log(std::min(1.0, look.arrivals * own / all)) : 0;
     add_time(length.ns, look.looked_ns);
 }
 

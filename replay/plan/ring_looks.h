@@ -26,7 +26,7 @@ struct RingLook {
     uint64_t op = 0;              // of the result
     int64_t looked_ns = 0;        // that computing
     int64_t own_ns = 0;           // from the result on to what the task did next
-    uint32_t results = 0;         // that came meanwhile
+    uint32_t arrivals = 0;        // of results meanwhile; those that come together are one
     bool requests = false;        // it made a request next: else there is no telling which results it took
     bool took = true;             // one of them; else it computed, and did not look
 };

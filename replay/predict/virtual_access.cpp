@@ -42,8 +42,7 @@ int64_t VirtualCalls::prefetch(HandleId handle, int64_t now) {
     const int64_t size = size_of(file);
     int64_t end = now;
     for (int64_t at = 0; at < size; at += kPrefetchPiece) {
-        storage_.prefetch(data_.of(file), handle, at, kPrefetchPiece, size, now);
-        end += model_.call_ns;
+        end += model_.call_ns + storage_.prefetch(data_.of(file), handle, at, kPrefetchPiece, size, now);
     }
     return end;
 }

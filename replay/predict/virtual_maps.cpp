@@ -88,7 +88,7 @@ int64_t VirtualCalls::populate(VirtualCall& call, const Mapping& mapping, const 
 
 /// Advice takes its recorded time; what it asks for is read meanwhile.
 int64_t VirtualCalls::advise(VirtualCall& call, const OpBlock& b, size_t i, int64_t now) {
-    const int64_t end = now + recorded(b, i);
+    int64_t end = now + recorded(b, i);
     if (b.result[i] < 0) {
         return end;
     }
@@ -106,7 +106,7 @@ int64_t VirtualCalls::advise(VirtualCall& call, const OpBlock& b, size_t i, int6
             return populate(call, mapping, b, i, now);
         }
         if (b.arg[i] == MADV_WILLNEED) {
-            storage_.prefetch(data_.of(mapping.file), mapping.handle, from, bytes, size_of(mapping.file), now);
+            end += storage_.prefetch(data_.of(mapping.file), mapping.handle, from, bytes, size_of(mapping.file), now);
         } else if (to > at && changes_reading(b.arg[i])) {
             advise_range(mapping.advice, at, to, b.arg[i]);
         }
@@ -114,8 +114,8 @@ int64_t VirtualCalls::advise(VirtualCall& call, const OpBlock& b, size_t i, int6
     }
     const FileId file = file_of(b.handle[i]);
     if (static_cast<OpKind>(b.kind[i]) == OpKind::readahead || b.arg[i] == POSIX_FADV_WILLNEED) {
-        storage_.prefetch(data_.of(file), b.handle[i], b.offset[i], bytes == 0 ? kMostBytes : bytes, size_of(file),
-                          now);
+        end += storage_.prefetch(data_.of(file), b.handle[i], b.offset[i], bytes == 0 ? kMostBytes : bytes,
+                                 size_of(file), now);
     } else if (b.arg[i] == POSIX_FADV_DONTNEED) {
         const bool to_end = bytes == 0 || bytes >= size_of(file) - std::max<int64_t>(b.offset[i], 0);
         drop(file, b.offset[i], to_end ? kMostBytes : bytes, now);

@@ -168,7 +168,10 @@ int64_t VirtualStorage::write_journal(int64_t blocks, int64_t now) {
 /// Pages [from, to): those of holes are there at once.
 void VirtualStorage::fetch_data(FileId file, VirtualPages& cache, int64_t from, int64_t to, int64_t now) {
     holes_.each(file, from * kPageBytes, to * kPageBytes, [&](int64_t begin, int64_t end, bool is_hole) {
-        const int64_t there = is_hole ? now : fetch(end - begin, now);
+        const int64_t begun = now + asked_ns_, there = is_hole ? now : fetch(end - begin, begun);
+        if (model_.inline_reads && !is_hole) {
+            asked_ns_ += std::min(there - begun, model_.read_ns(end - begin));  // less what a limit held up
+        }
         add(file, cache, begin / kPageBytes, end / kPageBytes, there, now);
     });
 }
@@ -202,16 +205,20 @@ PageWalk VirtualStorage::reading(FileId file, HandleId handle, int64_t offset, i
     return walk;
 }
 
-void VirtualStorage::prefetch(FileId file, HandleId handle, int64_t offset, int64_t bytes, int64_t size, int64_t now) {
+int64_t VirtualStorage::prefetch(FileId file, HandleId handle, int64_t offset, int64_t bytes, int64_t size,
+                                 int64_t now) {
     if (warm_ || bytes <= 0 || offset < 0 || offset >= kMostOffset) {
-        return;
+        return 0;
     }
+    asking();
     const int64_t end = std::min(offset + std::min(bytes, kMostOffset), size > 0 ? size : kMostOffset);
     ahead(file, handle, pages_of(end), now,
           [&](ReadAheadRules rules) { rules.wanted(offset / kPageBytes, pages_of(end)); });
+    return asking();
 }
 
 int64_t VirtualStorage::go_on(PageWalk& walk, int64_t now) {
+    asking();
     return walk.by == PageWalk::By::read ? go_on_reading(walk, now) : go_on_touching(walk, now);
 }
 
@@ -247,13 +254,15 @@ int64_t VirtualStorage::go_on_reading(PageWalk& walk, int64_t now) {
             ahead(walk.file, walk.handle, pages_of(walk.size), now,
                   [&](ReadAheadRules rules) { rules.met_mark(walk.page, end - walk.page); });
         }
-        const int64_t there = cache.there(walk.page, now);
+        const int64_t asked = asking(), there = std::max(cache.there(walk.page, now), now);
         if (there > now && !walk.waited) {
             walk.fetched = walk.waited = true;
+            const int64_t over = std::max(there, now + asked);
             const int64_t copied = now + std::exchange(walk.worked, 0);  // meanwhile
-            time_ns += std::max<int64_t>(there - copied, 0);
-            return std::max(there, copied);
+            time_ns += std::max<int64_t>(over - copied, 0);
+            return std::max(over, copied);
         }
+        walk.worked += asked;
         const int64_t from = walk.page;
         walk.waited = false;
         do {
@@ -346,11 +355,12 @@ int64_t VirtualStorage::go_on_touching(PageWalk& walk, int64_t now) {
                 return now + std::exchange(walk.worked, 0);
             }
             if (!fault(walk, walk.ranges[walk.range], now)) {
-                const int64_t there = cache.there(walk.page, now);
+                const int64_t there = std::max(cache.there(walk.page, now), now + asking());
                 walk.waited = walk.fetched = true;
                 time_ns += there - now;
                 return there;
             }
+            walk.worked += asking();
         }
         next_page(walk, now);
     }

@@ -77,8 +77,9 @@ public:
     int64_t go_on(PageWalk& walk, int64_t now);
     /// A walk that reads bytes [offset, offset + bytes).
     PageWalk reading(FileId file, HandleId handle, int64_t offset, int64_t bytes, int64_t size) const;
-    /// Advice that bytes [offset, offset + bytes) will be needed: what is missing is asked for.
-    void prefetch(FileId file, HandleId handle, int64_t offset, int64_t bytes, int64_t size, int64_t now);
+    /// Advice that bytes [offset, offset + bytes) will be needed: what is missing is asked for. How long that takes who
+    /// asks, ns (StorageModel::inline_reads).
+    int64_t prefetch(FileId file, HandleId handle, int64_t offset, int64_t bytes, int64_t size, int64_t now);
     /// POSIX_FADV_* that says how an instance reads.
     void set_reading(HandleId handle, int advice);
 
@@ -143,6 +144,7 @@ private:
     int64_t beside_syncs(int64_t now, int64_t end);
     int64_t write_journal(int64_t blocks, int64_t now);
     int64_t log(Journal::Logged logged, int64_t now, int64_t done_ns);
+    int64_t asking() { return std::exchange(asked_ns_, 0); }
     void fetch_data(FileId file, VirtualPages& cache, int64_t from, int64_t to, int64_t now);
     int64_t read_parts(FileId file, int64_t offset, int64_t bytes, int64_t now);
     int64_t go_on_reading(PageWalk& walk, int64_t now);
@@ -173,6 +175,7 @@ private:
     std::optional<PageCache> room_;  // which of them leave; none: all stay
     std::unordered_map<HandleId, ReadAhead> states_;
     VirtualHoles holes_;
+    int64_t asked_ns_ = 0;  // that requests of the call at hand took who made them; see asking()
 };
 
 }  // namespace reprise

@@ -194,6 +194,40 @@ TEST_CASE_FIXTURE(OneByOne, "ring looks: a job may look where it waits long, and
     }
 }
 
+TEST_CASE_FIXTURE(OneByOne, "ring looks: results that come together are one arrival, as behind a limit in steps") {
+    // 16 in flight, which all come every 100 ms; then the job works 500 us on each, and makes another for it.
+    constexpr int kDepth = 16;
+    std::vector<uint64_t> waits;
+    waits.reserve(8);
+    for (int i = 0; i < kDepth; ++i) {
+        submit(task);
+    }
+    enter();
+    for (uint32_t step = 0; step < 8; ++step) {
+        waits.push_back(compute(task, 92 * kMs));
+        std::vector<uint64_t> came;
+        came.reserve(kDepth);
+        for (uint32_t i = 0; i < kDepth; ++i) {
+            came.push_back(put(task, {.kind = OpKind::uring_complete,
+                                      .begin = now,
+                                      .result = 4'096,
+                                      .size = 4'096,
+                                      .request = step * kDepth + i + 1}));
+        }
+        for (const uint64_t one : came) {
+            taken = one;
+            compute(task, 500 * kUs);
+            submit(task);
+            enter();
+        }
+    }
+    const Plan made = plan();
+    CHECK(made.tasks[task].requests.looks.size() == waits.size());
+    for (const uint64_t op : waits) {
+        CHECK(has_look(made, task, op));
+    }
+}
+
 TEST_CASE_FIXTURE(OneByOne, "ring looks: too few to tell are a doubt, where they are much of the recording") {
     for (int i = 0; i < 3; ++i) {
         round(900 * kUs, 30 * kUs);

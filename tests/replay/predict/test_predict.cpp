@@ -117,6 +117,34 @@ TEST_CASE("the storage of a prediction: latency, a limited rate, some reads at o
     CHECK(read(written, 1, 0, 1'000, 1'000, 30) == 30);  // what was written is cached
 }
 
+TEST_CASE("the storage of a prediction: memory without a queue has its reader do what is read ahead") {
+    StorageModel m = nothing();
+    m.read = {{4'096, 10 * kUs}, {131'072, 320 * kUs}};
+    constexpr int64_t kSize = int64_t{1} << 20, kPieces = kSize / 4'096, kComputes = 40 * kUs, kReads = 2'560 * kUs;
+    const auto reading = [&](bool inline_reads) {
+        m.inline_reads = inline_reads;
+        VirtualStorage storage(m, false);
+        int64_t now = 0;
+        for (int64_t piece = 0; piece < kPieces; ++piece) {
+            now = read(storage, 1, piece * 4'096, 4'096, kSize, now) + kComputes;
+        }
+        CHECK(storage.bytes_read == static_cast<uint64_t>(kSize));
+        return now - kPieces * kComputes;
+    };
+    CHECK(reading(false) < kReads / 5);  // beside computing
+    CHECK(reading(true) == doctest::Approx(kReads).epsilon(0.02));
+    // Asking for it takes as long, and then it is there.
+    m.inline_reads = true;
+    VirtualStorage storage(m, false);
+    constexpr int64_t kWindow = 131'072;  // of readahead(2), too
+    CHECK(storage.prefetch(2, 2, 0, kSize, kSize, 0) == 320 * kUs);
+    CHECK(read(storage, 2, 0, kWindow, kSize, 320 * kUs) == 320 * kUs);
+    // What a limit holds up does not hold up who asks.
+    m.read_bytes_per_s = 1e6;
+    VirtualStorage limited(m, false);
+    CHECK(limited.prefetch(3, 3, 0, kSize, kSize, 0) == 320 * kUs);
+}
+
 TEST_CASE("the device of a prediction: a limit of requests, and what it lets through after a pause") {
     StorageModel m = nothing();
     m.parallelism = 4;
@@ -448,6 +476,7 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
     m.open_ns = 1'234;
     m.host = "here";
     m.cold = false;
+    m.inline_reads = true;
     m.reads_per_s = 500;
     m.read_burst_ns = 50'000'000;
     m.read_step_ns = 25'000'000;
@@ -467,6 +496,7 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
     const StorageModel back = read_storage_model(dir / "model.json");
     CHECK(to_json(back) == text);
     CHECK(back.read_depth == m.read_depth);
+    CHECK(back.inline_reads);
     CHECK(back.mixed_depth == m.mixed_depth);
     CHECK(back.direct_write_ns(4096) == 60'000);
     CHECK(back.shared.names_per_s == 1e5);
