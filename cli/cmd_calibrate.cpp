@@ -147,7 +147,7 @@ void print(const StorageModel& m, std::ostream& out) {
     }
     rates.row({"read-ahead", bytes_cell(static_cast<uint64_t>(m.read_ahead_bytes))});
     if (m.inline_reads) {
-        rates.row({"requests are done by", "who makes them"});
+        rates.row({"reads are done", "on submission"});
     }
     rates.row({"write and fsync", rate(m.write_bytes_per_s)});
     rates.row({"cached read, one thread", rate(m.cached_bytes_per_s)});

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "formats/support/quantity.h"
+#include "formats/support/sums.h"
 
 namespace reprise {
 namespace {
@@ -33,8 +34,8 @@ template <class Is>
 std::pair<uint64_t, uint64_t> bytes_on(const std::vector<FileSystemUse>& used, const Is& is) {
     uint64_t there = 0, all = 0;
     for (const FileSystemUse& use : used) {
-        all += std::min(use.bytes, UINT64_MAX - all);
-        there += is(use) ? std::min(use.bytes, UINT64_MAX - there) : 0;
+        sum(all, use.bytes);
+        sum(there, is(use) ? use.bytes : 0);
     }
     return {there, all};
 }
@@ -68,8 +69,8 @@ void FileSystemWorkScan::see(const OpBlock& block, size_t i) {
     const auto copy_ns = static_cast<int64_t>(std::min<uint64_t>(row.size / kBytesPerNs, INT64_MAX / 2));
     if (row.type == FileType::regular && row.origin == Origin::existed && block.duration[i] >= kNoCopy + copy_ns &&
         types_.type(row.device) == "overlay") {
-        found_.copied_up_bytes += std::min(row.size, UINT64_MAX - found_.copied_up_bytes);
-        found_.copied_up_ns += std::min(block.duration[i], INT64_MAX - found_.copied_up_ns);
+        sum(found_.copied_up_bytes, row.size);
+        sum(found_.copied_up_ns, block.duration[i]);
     }
 }
 
@@ -78,8 +79,7 @@ std::string copied_up(const FileSystemWork& work, uint64_t kept_bytes, double sh
         return {};
     }
     return "overlayfs copied " + format_bytes(work.copied_up_bytes) + " of lower files (" +
-           format_duration(work.copied_up_ns) +
-           " when recorded) before the job changed them first: a replay does not copy them";
+           format_duration(work.copied_up_ns) + " when recorded) before the job first changed them: a replay does not";
 }
 
 std::string compressed_by_type(const std::vector<FileSystemUse>& used, double share) {
@@ -88,7 +88,7 @@ std::string compressed_by_type(const std::vector<FileSystemUse>& used, double sh
         return {};
     }
     return format_bytes(packed) + " of the " + format_bytes(all) +
-           " lay on squashfs, which compresses: here they are as long as they are";
+           " lay on squashfs, which compresses them: they are not compressed here";
 }
 
 std::string served_by_job(const FileSystemWork& work, const std::vector<FileSystemUse>& used, double share) {
@@ -103,8 +103,8 @@ std::string served_by_job(const FileSystemWork& work, const std::vector<FileSyst
         return {};
     }
     return "the job serves " + format_bytes(served) +
-           " of its files itself (FUSE): here those and what they are made of are files of their own, and both are "
-           "read; leave out one (--not)";
+           " of its files itself, by FUSE: the replay reads both those and the files behind them; leave one out "
+           "(--not)";
 }
 
 }  // namespace reprise

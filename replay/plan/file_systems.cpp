@@ -8,6 +8,7 @@
 #include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 #include "formats/support/quantity.h"
+#include "formats/support/sums.h"
 
 namespace reprise {
 namespace {
@@ -23,9 +24,7 @@ bool more_than(double share, uint64_t part, uint64_t all) {
     return static_cast<double>(part) > share * static_cast<double>(all);
 }
 
-void sum(uint64_t& to, uint64_t more) { to += std::min(more, UINT64_MAX - to); }
-
-void sum(FileUse& to, const FileUse& more) {
+void add_use(FileUse& to, const FileUse& more) {
     sum(to.calls, more.calls);
     sum(to.bytes, more.bytes);
     sum(to.written, more.written);
@@ -106,7 +105,7 @@ void FileSystems::add(FileId file, const FileUse& more) {
         use.path = tables_.path(file);
         most_[at] = more;
     }
-    sum(use, more);
+    add_use(use, more);
 }
 
 std::vector<FileSystemUse> FileSystems::sorted() const {
@@ -136,7 +135,7 @@ std::string memory_among(const std::vector<FileSystemUse>& uses, double share) {
 std::string several_file_systems(const std::vector<FileSystemUse>& uses, bool shares) {
     FileUse all;
     for (const FileSystemUse& use : uses) {
-        sum(all, use);
+        add_use(all, use);
     }
     std::string others;
     for (size_t i = 1; i < uses.size(); ++i) {

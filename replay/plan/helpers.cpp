@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "formats/support/sums.h"
 #include "replay/plan/edges_rules.h"
 
 namespace reprise {
@@ -52,9 +53,6 @@ int ending_signal(const OpBlock& block, size_t i) {
         default: return 0;
     }
 }
-
-void sum(uint64_t& to, uint64_t more) { to += std::min(more, UINT64_MAX - to); }
-void sum(int64_t& to, int64_t more) { to += std::clamp<int64_t>(more, 0, INT64_MAX - to); }
 
 }  // namespace
 

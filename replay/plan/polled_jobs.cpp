@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/oplog/op_fields.h"
 #include "replay/plan/edges_rules.h"
 
 namespace reprise {
@@ -84,19 +85,19 @@ public:
               const std::vector<Event>& kernel_computes) {
         for (const Computed& each : computed) {
             wait(job_, each.op.op, kernel_, events[each.last].op);
-            look(job_, each.op.op, each.op.end - events[each.last].begin);
+            look(job_, each.op.op, distance_ns(events[each.last].begin, each.op.end));
             if (each.op.op == 0) {
                 continue;
             }
             const Event& first = events[each.first];
             wait(kernel_, first.op, job_, each.op.op - 1);
             // What the kernel's thread did until the job got there is the job's.
-            int64_t own = std::max<int64_t>(first.begin - each.op.begin, 0);
+            int64_t own = std::max<int64_t>(distance_ns(each.op.begin, first.begin), 0);
             auto before = std::upper_bound(kernel_computes.begin(), kernel_computes.end(), first.op,
                                            [](uint64_t op, const Event& one) { return op < one.op; });
             for (uint64_t op = first.op; before != kernel_computes.begin() && (before - 1)->op + 1 == op; --op) {
                 --before;
-                const int64_t ns = before->end - before->begin;
+                const int64_t ns = std::max<int64_t>(distance_ns(before->begin, before->end), 0);
                 look(kernel_, before->op, std::min(own, ns));
                 own = std::max<int64_t>(own - ns, 0);
             }

@@ -25,13 +25,11 @@
 #include "formats/oplog/touched.h"
 #include "formats/support/error.h"
 #include "formats/support/quantity.h"
+#include "formats/support/sums.h"
 #include "replay/plan/held_locks.h"
 
 namespace reprise {
 namespace {
-
-/// Sizes come from the log.
-void sum(uint64_t& to, uint64_t more) { to += std::min(more, UINT64_MAX - to); }
 
 /// Requests that the recording's machine made of its devices, and how long they took together, ns; 0 where that is not
 /// known.
@@ -499,8 +497,8 @@ RecordedDoubts recorded_doubts(const Plan& plan) {
     doubts.unseen_children = plan.counted(Count::children_unseen);
     for (const RequestRing& ring : plan.rings) {
         doubts.polled_requests += ring.polled && ring.looker == 0 ? ring.requests : 0;
-        add_time(doubts.looked_ns, ring.looked_ns);
-        add_time(doubts.unclear_looks_ns, ring.unclear_looks_ns);
+        sum(doubts.looked_ns, ring.looked_ns);
+        sum(doubts.unclear_looks_ns, ring.unclear_looks_ns);
         doubts.at_once_requests += ring.at_once;
     }
     if (static_cast<double>(doubts.unclear_looks_ns) <=
@@ -527,7 +525,7 @@ std::string looked_for_results(const RecordedDoubts& doubts) {
     return doubts.looked_ns == 0
                ? ""
                : format_duration(doubts.looked_ns) +
-                     " of the recorded computing looked in memory for results of requests: here it lasts until "
+                     " of the recorded computing was polling for results of requests in memory: here it lasts until "
                      "they are there.";
 }
 

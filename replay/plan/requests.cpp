@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "formats/oplog/async_request.h"
+#include "formats/support/sums.h"
 #include "replay/plan/edges_rules.h"
 #include "replay/plan/plan.h"
 
@@ -399,7 +400,7 @@ void RequestScan::find_looks(Plan& plan) {
     }
     for (auto& [of, found] : evidence) {
         found.decide();
-        add_time(plan.rings[of.second].unclear_looks_ns, found.unclear_ns());
+        sum(plan.rings[of.second].unclear_looks_ns, found.unclear_ns());
     }
     const auto waited = [&](const Submitted& made, const RingLook& look) {
         const auto found = evidence.find({made.task, made.ring});
@@ -407,7 +408,7 @@ void RequestScan::find_looks(Plan& plan) {
             return false;
         }
         RequestRing& ring = plan.rings[made.ring];
-        add_time(ring.looked_ns, look.looked_ns);
+        sum(ring.looked_ns, look.looked_ns);
         for (size_t i = look.first; i < look.first + look.count; ++i) {
             plan.tasks[made.task].requests.looks.push_back({looks_.ops()[i], 0});
         }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "formats/support/sums.h"
 #include "replay/plan/edges_rules.h"
 
 namespace reprise {
@@ -18,7 +19,7 @@ constexpr size_t kMostSeen = 4096;
 constexpr int64_t kLeastOwn = 1'000;
 /// -ln of how likely results came so near the end by chance. Of chance it is 1 in the mean.
 constexpr double kMeanOfLooks = 2.3, kMeanOfChance = 1.5;
-/// And so much more than chance makes, in sum: one in 160,000.
+/// -ln of how likely chance makes as much of all of them, at most (Chernoff's bound): one in 160,000.
 constexpr double kEvidence = 12;
 /// Where a look does not say which results were taken, and as much of it at most came after the last of them.
 constexpr double kMostOwn = 0.1;
@@ -80,8 +81,8 @@ size_t RingLooks::end(uint64_t taken, int64_t begin, bool requests) {
             look.arrivals += since >= kLeastLook ? 1 : 0;
             since = 0;
         } else {
-            add_time(since, each.ns);
-            add_time(look.looked_ns, each.ns);
+            sum(since, each.ns);
+            sum(look.looked_ns, each.ns);
         }
     }
     if (look.looked_ns < kLeastLook || __builtin_sub_overflow(begin, last->begin, &look.own_ns)) {
@@ -111,19 +112,21 @@ void LookEvidence::add(const RingLook& look) {
     Length& length = lengths_[length_of(look)];
     length.count += 1;
     length.evidence -= look.took ? std::log(std::min(1.0, look.arrivals * own / all)) : 0;
-    add_time(length.ns, look.looked_ns);
+    sum(length.ns, look.looked_ns);
 }
 
 void LookEvidence::decide() {
     double more = 0;
     for (const Length& each : lengths_) {
-        more += each.evidence >= kMeanOfLooks * each.count ? each.evidence - each.count : 0;
+        if (each.count > 0 && each.evidence >= kMeanOfLooks * each.count) {
+            more += each.evidence - each.count - each.count * std::log(each.evidence / each.count);
+        }
     }
     unclear_ns_ = 0;
     for (Length& each : lengths_) {
         each.waited = each.count > 0 && more >= kEvidence && each.evidence >= kMeanOfLooks * each.count;
         const bool unclear = !each.waited && each.count > 0 && each.evidence >= kMeanOfChance * each.count;
-        add_time(unclear_ns_, unclear ? each.ns : 0);
+        sum(unclear_ns_, unclear ? each.ns : 0);
     }
 }
 

@@ -16,9 +16,6 @@
 
 namespace reprise {
 
-/// Of times, none of them negative; a log may name any.
-inline void add_time(int64_t& sum, int64_t ns) { sum = ns > INT64_MAX - sum ? INT64_MAX : sum + ns; }
-
 /// Computing of a task up to the result that it took last before it went on.
 struct RingLook {
     TaskId task = 0;

@@ -276,14 +276,13 @@ std::string warm_below(const ReplayResult& result) {
         return {};
     }
     if (result.machine.is_fuse()) {
-        return "the root is on FUSE: what its own process reads may be in memory, and stays there (--drop-caches, "
-               "where "
-               "that process runs here)";
+        return "the root is on FUSE: its server may read from memory (--drop-caches drops that, if it runs here)";
     }
-    return result.machine.cached_loop.empty() ? ""
-                                              : result.machine.cached_loop +
-                                                    " reads its file through the page cache, where that may be: "
-                                                    "losetup --direct-io=on, or --drop-caches";
+    const std::string& loop = result.machine.cached_loop;
+    return loop.empty() ? ""
+                        : loop +
+                              " reads its file through the page cache, which may serve it: use losetup "
+                              "--direct-io=on, or --drop-caches";
 }
 
 /// "16.1 MiB of the 64.3 MiB that are read have no blocks here, and had when recorded (sparse or compressed files)",

@@ -70,7 +70,7 @@ for work in 0 5000 polled; do
         contains "$out" "SAME:"
     done
 done
-note="of the recorded computing looked in memory for results of requests"
+note="of the recorded computing was polling for results of requests in memory"
 grep -q "$note" 0.json || fail "the program that looks: $(grep -A4 notes 0.json)"
 # With a thread of the kernel, three want two processors, and what came when may say nothing.
 grep -q "$note" polled.json || echo "note: not seen that the job with a polling thread looks"

@@ -74,8 +74,8 @@ TEST_CASE_FIXTURE(Placed, "file system work: overlayfs copies a lower file befor
     CHECK(doubts.work.copied_up_ns == 70 * kMs);
     CHECK(
         work_of_file_systems(doubts, 0.3) ==
-        "overlayfs copied 60.0 MiB of lower files (70.0 ms when recorded) before the job changed them first: a replay "
-        "does not copy them");
+        "overlayfs copied 60.0 MiB of lower files (70.0 ms when recorded) before the job first changed them: a replay "
+        "does not");
 }
 
 TEST_CASE_FIXTURE(Placed, "file system work: what overlayfs has in its upper layer already it does not copy") {
@@ -103,7 +103,7 @@ TEST_CASE_FIXTURE(Placed, "file system work: squashfs compresses what it holds")
     read(file("/data/plain", kExt4), 60 << 20);
     const RecordedDoubts doubts = look();
     CHECK(work_of_file_systems(doubts, 0.3) ==
-          "40.0 MiB of the 100 MiB lay on squashfs, which compresses: here they are as long as they are");
+          "40.0 MiB of the 100 MiB lay on squashfs, which compresses them: they are not compressed here");
     CHECK(work_of_file_systems(doubts, 0.5).empty());
 }
 
@@ -122,5 +122,5 @@ TEST_CASE_FIXTURE(Placed, "file system work: a job that serves its files by FUSE
     read(file("/src/f", kExt4), 40 << 20);
     job.file("/dev/fuse", Origin::existed, Role::system, FileType::character);
     const std::string why = work_of_file_systems(look(), 0.3);
-    CHECK(why.find("the job serves 40.0 MiB of its files itself (FUSE)") == 0);
+    CHECK(why.find("the job serves 40.0 MiB of its files itself, by FUSE") == 0);
 }

@@ -248,6 +248,18 @@ TEST_CASE_FIXTURE(OneByOne, "ring looks: too few to tell are a doubt, where they
     }
 }
 
+TEST_CASE_FIXTURE(OneByOne, "ring looks: nine that came within a twelfth of the end may be chance, thirty are not") {
+    bool many = false;
+    SUBCASE("nine") {}
+    SUBCASE("thirty") { many = true; }
+    for (int i = 0; i < (many ? 30 : 9); ++i) {
+        round(920 * kUs, 80 * kUs);
+    }
+    const Plan made = plan();
+    CHECK(made.tasks[task].requests.looks.empty() == !many);
+    CHECK((made.rings.at(0).unclear_looks_ns == 0) == many);
+}
+
 TEST_CASE_FIXTURE(OneByOne, "ring looks: the last results, after which the job makes no request, are waited for") {
     for (int i = 0; i < 20; ++i) {
         round(kMs, 3 * kUs);
