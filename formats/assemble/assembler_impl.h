@@ -57,6 +57,8 @@ struct Assembler::Impl {
     Task& task(int32_t pid, int32_t tid);
     Process& new_process(int32_t pid, Process* parent);
     Task& new_task(int32_t pid, int32_t tid, Process& process);
+    /// The op before is the same look for results that found none: it stands for this one, too.
+    static bool looked_again(Task& task, const Op& op);
     void add(Task& task, const Op& op);
     void write_oldest(Task& task, size_t n);
     void count(Count what, uint64_t n = 1, std::string_view detail = {}) { writer.count(what, n, detail); }

@@ -3,6 +3,7 @@
 
 #include "formats/oplog/kernel_names.h"
 #include "formats/oplog/op_fields.h"
+#include "formats/oplog/reap_arg.h"
 #include "formats/support/escape.h"
 
 namespace reprise {
@@ -101,6 +102,9 @@ void append_dump(std::string& out, const Tables& tables, TaskId task, const Op& 
             out += '=';
             append_field(out, op, field.field);
         }
+    }
+    if (takes_results(op.kind) && looks_more(op.arg) != 0) {
+        line.number("looks", looks_more(op.arg) + 1);
     }
     if (!op.edges.empty()) {
         line.word("edges=[");

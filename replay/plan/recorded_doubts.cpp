@@ -514,11 +514,15 @@ std::string looks_for_results(const RecordedDoubts& doubts) {
         return doubts.unclear_looks_ns == 0
                    ? ""
                    : format_duration(doubts.unclear_looks_ns) +
-                         " of computing ended about when results of requests came: a job that looks for them in memory "
-                         "computes as long as when recorded";
+                         " of computing ended as results of requests came or were taken: a job that looks for them in "
+                         "memory computes as long as when recorded";
     }
     return "a polling thread of the kernel took " + counted(doubts.polled_requests, "request") +
            " (IORING_SETUP_SQPOLL): where the job looks for results in memory, it computes as long as when recorded";
+}
+
+bool unclear_looks_decide(const RecordedDoubts& doubts, int64_t elapsed_ns) {
+    return static_cast<double>(doubts.unclear_looks_ns) > kMostShare * static_cast<double>(elapsed_ns);
 }
 
 std::string looked_for_results(const RecordedDoubts& doubts) {

@@ -165,6 +165,8 @@ std::string awaited_name(const RecordedDoubts& doubts);
 std::string batched_syncs(const RecordedDoubts& doubts);
 /// A job may have looked in memory for results of requests where the recording has it compute; else empty.
 std::string looks_for_results(const RecordedDoubts& doubts);
+/// Whether that may be most of a run's time, which says nothing then.
+bool unclear_looks_decide(const RecordedDoubts& doubts, int64_t elapsed_ns);
 /// "1.20 s of the recorded computing was polling for results ...", for a note; else empty.
 std::string looked_for_results(const RecordedDoubts& doubts);
 /// What the recorded files' file systems did and none does here, where that is more than a share (copied_up() and what

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "formats/oplog/async_request.h"
+#include "formats/oplog/reap_arg.h"
 #include "formats/support/sums.h"
 #include "replay/plan/edges_rules.h"
 #include "replay/plan/plan.h"
@@ -30,6 +31,12 @@ constexpr size_t kLeastWaits = 8;
 constexpr int64_t kBlock = 4096;
 /// Of requests that were made one by one: so few waits for them are none, and so many were done before the next.
 constexpr double kHardlyAny = 0.1, kMostlyAlone = 0.9;
+
+/// What a job took from libaio's ring in memory a recording has as a call that took no time and asked for none
+/// (capture/bpf/aio_ring.h). When the results came it does not say.
+bool took_from_memory(const OpBlock& block, size_t i) {
+    return block.duration[i] == 0 && block.arg[i] == 0 && block.result[i] > 0 && block.result[i] == block.size[i];
+}
 
 }  // namespace
 
@@ -153,6 +160,7 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
         const bool by_kernel = kind == OpKind::uring_submit && (block.flags[i] & kUringPolled) != 0;
         made.look = looks_.request(block.task, op, block.begin[i], by_kernel ? 0 : reaped_);
         made.call = asked.is_call();
+        made.reads = asked.reads();
         made.task = block.task;
         made.request = block.request[i];
         made.op = op;
@@ -190,6 +198,9 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
     const bool reap = kind == OpKind::aio_reap;
     const HandleId handle = reap ? 0 : block.handle[i];
     const uint32_t ring = ring_of(process, handle, reap);
+    if (reap && took_from_memory(block, i)) {
+        sum(rings_[ring].unclear_looks_ns, looks_.computed_before(block.task, op));
+    }
     entered_ = op + 1;
     entered_end_ = OpRef::end_of(block.begin[i], block.duration[i]);
     paused_ = false;
@@ -199,7 +210,7 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
     }
     reaps_ = reap;
     // A call whose time was over, or that only looked, took fewer.
-    const int64_t least = reap ? std::min<int64_t>(block.arg[i], block.result[i]) : block.arg[i];
+    const int64_t asked = least_results(block.arg[i]), least = reap ? std::min(asked, block.result[i]) : asked;
     if (least > 0) {
         const int64_t end = OpRef::end_of(block.begin[i], block.duration[i]);
         waits_.push_back({block.task, ring, op, block.begin[i], end, least, reaped_});
@@ -363,8 +374,10 @@ void RequestScan::need_at_submissions(Plan& plan, uint32_t number, const Ring& r
     }
 }
 
-void RequestScan::need_in_waits(Plan& plan, uint32_t number, const Ring& ring) {
+/// Returns how many requests the waits need done.
+uint64_t RequestScan::need_in_waits(Plan& plan, uint32_t number, const Ring& ring) {
     const RequestRing& facts = plan.rings[number];
+    uint64_t most = 0;
     for (const Wait* each : ring.waits) {
         const uint64_t room = each->made - std::min<uint64_t>(facts.depth, each->made);
         // More than the ring has in flight nobody waits for; requests that no replay makes would have ended the wait.
@@ -377,7 +390,23 @@ void RequestScan::need_in_waits(Plan& plan, uint32_t number, const Ring& ring) {
         }
         if (want != 0) {
             plan.tasks[each->task].requests.needs.push_back({each->op, want, number, 0, true});
+            most = std::max(most, want);
         }
+    }
+    return most;
+}
+
+/// The last results of a ring, of reads, that are more than the `waited` for which the job waited: where the recording
+/// had them at once, nothing shows that it needed them before it went on. It hardly read what it did not need.
+void RequestScan::need_last(Plan& plan, uint32_t number, const Ring& ring, uint64_t waited) {
+    const uint64_t all = ring.completed.size();
+    if (ring.submitted.empty() || all != ring.submitted.size() || waited >= all || plan.rings[number].polled) {
+        return;
+    }
+    const Submitted& made = *ring.submitted.back();
+    const Completed& done = *ring.completed.back();
+    if (made.reads && done.task == made.task) {
+        plan.tasks[done.task].requests.needs.push_back({done.op, all, number, 0, true});
     }
 }
 
@@ -388,6 +417,9 @@ void RequestScan::find_looks(Plan& plan) {
     if (plan.log->header().source != "capture") {
         for (Submitted& each : submitted_) {
             each.look = 0;
+        }
+        for (RequestRing& ring : plan.rings) {
+            ring.unclear_looks_ns = 0;
         }
         return;
     }
@@ -547,7 +579,8 @@ void RequestScan::finish(Plan& plan) {
         facts.full = kept_full(facts, rings[number]);
         facts.at_once = made_at_once(plan, facts, rings[number]);
         need_at_submissions(plan, number, rings[number]);
-        need_in_waits(plan, number, rings[number]);
+        const uint64_t waited = need_in_waits(plan, number, rings[number]);
+        need_last(plan, number, rings[number], waited);
     }
     for (TaskPlan& task : plan.tasks) {
         std::stable_sort(task.requests.needs.begin(), task.requests.needs.end(),

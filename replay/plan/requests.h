@@ -117,6 +117,7 @@ private:
         size_t look = 0;                   // before it: of looks_, from 1 on
         bool part = false;                 // see RequestRing::part_blocks
         bool call = false;                 // stands for a call, which may not be in the log
+        bool reads = false;
     };
     struct Completed {
         TaskId task = 0;
@@ -174,7 +175,8 @@ private:
     static uint64_t made_at_once(const Plan& plan, const RequestRing& facts, const Ring& ring);
     static uint64_t done_by(const Ring& ring, int64_t time);
     void need_at_submissions(Plan& plan, uint32_t number, const Ring& ring);
-    static void need_in_waits(Plan& plan, uint32_t number, const Ring& ring);
+    static uint64_t need_in_waits(Plan& plan, uint32_t number, const Ring& ring);
+    static void need_last(Plan& plan, uint32_t number, const Ring& ring, uint64_t waited);
 
     RingCallScan calls_;
     RingLooks looks_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "formats/support/sums.h"
 #include "replay/plan/edges_rules.h"
@@ -57,6 +58,15 @@ size_t RingLooks::request(TaskId task, uint64_t op, int64_t begin, uint64_t take
     const size_t look = end(taken, begin, true);
     seen_.clear();
     return look;
+}
+
+int64_t RingLooks::computed_before(TaskId task, uint64_t op) {
+    follows(task, op);
+    int64_t computed = 0;
+    for (const Seen& each : std::exchange(seen_, {})) {
+        sum(computed, std::max<int64_t>(each.ns, 0));
+    }
+    return computed < kLeastLook ? 0 : computed;
 }
 
 size_t RingLooks::end(uint64_t taken, int64_t begin, bool requests) {

@@ -36,6 +36,8 @@ public:
     /// The task makes a request. `taken`: 1 + op of the last result that it had taken; 0: not told, as likely as not
     /// all of them. What it did before is a look with that index less 1; 0: it is none.
     size_t request(TaskId task, uint64_t op, int64_t begin, uint64_t taken);
+    /// The task takes results, and when they came is not known. Computing since it did something else, ns; 0: little.
+    int64_t computed_before(TaskId task, uint64_t op);
     /// All ops were seen. Ops that were not end a look, too, and there is no telling what the task had taken by then.
     void finish() { follows(0, 0); }
 

@@ -130,7 +130,9 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
           prediction.shares_otherwise ? prediction.shared_work : "",
           slept_too_short(prediction.slept_through, prediction.elapsed_ns, kSomeShare),
           prediction.shares_otherwise ? batched_syncs(prediction.doubts) : "",
-          prediction.shares_otherwise ? looks_for_results(prediction.doubts) : "",
+          prediction.shares_otherwise || unclear_looks_decide(prediction.doubts, prediction.elapsed_ns)
+              ? looks_for_results(prediction.doubts)
+              : "",
           prediction.shares_otherwise ? files_in_memory(prediction) : "",
           prediction.shares_otherwise ? awaited_name(prediction.doubts) : "",
           prediction.shares_otherwise ? mpi_waits(prediction.doubts, prediction.elapsed_ns, prediction.recorded_ns)

@@ -523,7 +523,7 @@ Trust trust_in(const ReplayResult& result) {
         return {Trust::Level::poor, std::move(batched)};
     }
     std::string looks = looks_for_results(result.doubts);
-    if (!looks.empty() && otherwise) {
+    if (!looks.empty() && (otherwise || unclear_looks_decide(result.doubts, result.elapsed_ns))) {
         return {Trust::Level::poor, std::move(looks)};
     }
     std::string memory = result.one_place ? memory_among(result.doubts.file_systems, kSomeShare) : "";

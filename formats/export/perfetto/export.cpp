@@ -26,6 +26,7 @@
 #include "formats/export/perfetto/trace_events.h"
 #include "formats/oplog/context_series.h"
 #include "formats/oplog/op_fields.h"
+#include "formats/oplog/reap_arg.h"
 #include "formats/oplog/time_order.h"
 #include "formats/support/escape.h"
 #include "formats/support/text_output.h"
@@ -350,6 +351,11 @@ private:
                 }
                 return;
             case Field::arg:
+                if (takes_results(op.kind)) {
+                    to_.number("arg", least_results(op.arg));
+                    to_.number("looks", looks_more(op.arg) + 1);
+                    return;
+                }
                 if (op.kind != OpKind::wait) {
                     break;
                 }

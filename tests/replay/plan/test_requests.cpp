@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -267,7 +268,7 @@ TEST_CASE_FIXTURE(Rings, "requests: libaio tells what was taken, and by which ca
         const uint64_t second = taken(a, 1);
         const Plan made_plan = plan();
         CHECK(needed(made_plan, a, first) == 1);
-        CHECK(needed(made_plan, a, second) == -1);
+        CHECK(needed(made_plan, a, second) == 2);
     }
     SUBCASE("by another thread") {
         aio(a, 1);
@@ -511,4 +512,72 @@ TEST_CASE("requests: a thread of the kernel's that computes for a ring brings no
     const Plan plan = made.plan();
     CHECK(plan.tasks[made.b].serves_ring == !(by_call || looks || no_ring));
     CHECK(!plan.tasks[made.a].serves_ring);
+}
+
+TEST_CASE_FIXTURE(Rings, "requests: the last results, for which the recording never waited, are waited for") {
+    uint64_t last = 0;
+    SUBCASE("reads") {
+        for (uint32_t i = 1; i <= 4; ++i) {
+            submit(a, i);
+            enter(a, 1, 0);
+            last = complete(a, i);
+        }
+        CHECK(needed(plan(), a, last) == 4);
+    }
+    SUBCASE("a wait for one of them, which took all") {
+        for (uint32_t i = 1; i <= 4; ++i) {
+            submit(a, i);
+        }
+        enter(a, 4, 1);
+        for (uint32_t i = 1; i <= 4; ++i) {
+            last = complete(a, i);
+        }
+        CHECK(needed(plan(), a, last) == 4);
+    }
+    SUBCASE("libaio's") {
+        for (uint32_t i = 1; i <= 2; ++i) {
+            aio(a, i);
+        }
+        job.add(a, {.kind = OpKind::aio_reap, .result = 2, .size = 64});
+        for (uint32_t i = 1; i <= 2; ++i) {
+            last = job.add(a, {.kind = OpKind::aio_complete, .result = 4'096, .size = 4'096, .request = i});
+        }
+        CHECK(needed(plan(), a, last) == 2);
+    }
+    SUBCASE("not those of writes") {
+        submit(a, 1, {}, IORING_OP_WRITE);
+        enter(a, 1, 0);
+        last = complete(a, 1);
+        CHECK(needed(plan(), a, last) == -1);
+    }
+    SUBCASE("not where one never came") {
+        submit(a, 1);
+        submit(a, 2);
+        enter(a, 2, 0);
+        last = complete(a, 1);
+        CHECK(needed(plan(), a, last) == -1);
+    }
+    SUBCASE("not where it waited") {
+        submit(a, 1);
+        enter(a, 1, 1);
+        last = complete(a, 1);
+        CHECK(needed(plan(), a, last) == -1);
+    }
+}
+
+TEST_CASE_FIXTURE(Rings, "requests: when libaio's results came that a job took from memory is not known") {
+    const auto recorded = [&](std::string_view source, int64_t took) {
+        job.writer().header().source = source;
+        for (uint32_t i = 1; i <= 3; ++i) {
+            aio(a, i);
+            job.add(a, {.kind = OpKind::compute, .duration = 2 * kMs});
+            job.writer().append(
+                a, {.kind = OpKind::aio_reap, .begin = job.now() + 2'000, .duration = took, .result = 1, .size = 1});
+            job.add(a, {.kind = OpKind::aio_complete, .result = 4'096, .size = 4'096, .request = i});
+        }
+        return plan().rings.at(0).unclear_looks_ns;
+    };
+    SUBCASE("from memory") { CHECK(recorded("capture", 0) == 6 * kMs); }
+    SUBCASE("by a call") { CHECK(recorded("capture", 500) == 0); }
+    SUBCASE("a run's") { CHECK(recorded("replay", 0) == 0); }
 }

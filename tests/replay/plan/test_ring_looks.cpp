@@ -237,9 +237,10 @@ TEST_CASE_FIXTURE(OneByOne, "ring looks: too few to tell are a doubt, where they
         CHECK(made.tasks[task].requests.looks.empty());
         CHECK(made.rings.at(0).unclear_looks_ns == 2'700 * kUs);
         const RecordedDoubts doubts = recorded_doubts(made);
-        CHECK(looks_for_results(doubts) ==
-              "2.70 ms of computing ended about when results of requests came: a job that looks for them in memory "
-              "computes as long as when recorded");
+        CHECK(
+            looks_for_results(doubts) ==
+            "2.70 ms of computing ended as results of requests came or were taken: a job that looks for them in memory "
+            "computes as long as when recorded");
         CHECK(looked_for_results(doubts).empty());
     }
     SUBCASE("little") {
