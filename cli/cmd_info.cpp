@@ -21,6 +21,7 @@
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/oplog/header_facts.h"
+#include "formats/oplog/job_end.h"
 #include "formats/oplog/ranks.h"
 #include "formats/support/error.h"
 #include "replay/plan/stored_queues.h"
@@ -172,6 +173,7 @@ void print_head(const LogReader& log, const Summary& summary) {
     }
     line("ranks", ranks_text(log));
     line("time span", format_duration(summary.elapsed()));
+    line("ended", failed_end(log));
     line("tasks", format_count(summary.tasks_with_ops) + " with ops of " + format_count(summary.tasks) + ", in " +
                       counted(summary.processes, "process", "processes"));
     line("ops", format_count(summary.ops) + ", " + format_count_rate(summary.ops_per_second()) + ", " +
@@ -260,6 +262,9 @@ Json json(const LogReader& log, const Shown& shown, const OpFilter& filter, cons
     out["losses"] = log.tables().losses();
     out["counters"] = counters_json(log.tables().counters);
     out["summary"] = to_json(shown.summary, log.tables());
+    if (const std::string ended = failed_end(log); !ended.empty()) {
+        out["ended"] = ended;
+    }
     const std::optional<int64_t> rank = read_fact(log.header(), fact::rank);
     out["rank"] = rank ? Json(*rank) : Json(nullptr);
     out["ranks"] = recorded_ranks(log.header(), log.tables()).count;

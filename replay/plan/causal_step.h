@@ -252,13 +252,14 @@ private:
             looks_since_ = due_;
         }
         // Where children sleep, the task waits for those, and what it looks for may come meanwhile.
-        if (op < grid.first || !(waited || (op == grid.first && grid.children != 0))) {
+        if (op < grid.first || !(waited || (op == grid.first && (grid.children != 0 || grid.results)))) {
             return due_;
         }
-        constexpr double kOfChild = 5e6;  // ns, to start and to end
-        constexpr double kNearly = 0.01;  // of a sleep
-        constexpr double kGrows = 1.2;    // sleeps that back off
-        const double at_once = kOfChild * static_cast<double>(grid.children);
+        constexpr double kOfChild = 5e6;    // ns, to start and to end
+        constexpr double kFirstLook = 2e3;  // ns: before the first sleep
+        constexpr double kNearly = 0.01;    // of a sleep
+        constexpr double kGrows = 1.2;      // sleeps that back off
+        const double at_once = grid.results ? kFirstLook : kOfChild * static_cast<double>(grid.children);
         const double since = static_cast<double>(due_) - static_cast<double>(looks_since_);
         double point = 0, sleep = 0, growth = 1;
         for (size_t k = 0; since > point + (k == 0 ? at_once : kNearly * sleep); ++k) {

@@ -243,7 +243,7 @@ public:
         polls_.leave_idlers(plan_);
         const int64_t sampling = samplers_.join(plan_);
         const int64_t looking = reprise::join_looks(plan_);
-        const int64_t polling = std::max<int64_t>(polls_.repeated_sleep_ns() - sampling, 0);
+        const int64_t polling = std::max<int64_t>(polls_.repeated_sleep_ns() - sampling - requests.slept_ns(), 0);
         // Most of the one are among the other.
         plan_.repeated_sleep_ns = std::max(polling + looking, plan_.helpers.beats_ns);
     }

@@ -52,6 +52,7 @@ struct LookGrid {
     uint64_t first = 0, last = 0;  // ops of the look that saw the change
     std::vector<int64_t> sleeps;   // ns, as recorded; the first of many
     size_t children = 0;           // that slept in the task's place: each takes some time here, too
+    bool results = false;          // of requests: the last of the sleeps waits for them, and `first` comes after it
 };
 inline constexpr size_t kMostLookSleeps = 64;  // of a grid; those after them are like the last
 

@@ -122,10 +122,12 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
     const uint64_t op = block.first + i;
     if (kind == OpKind::compute) {
         looks_.computed(block.task, op, block.begin[i], block.duration[i]);
+        sleeping_.computed(block.task, op, block.duration[i]);
     }
     if (kind == OpKind::wait) {
         if (block.arg[i] == kWaitSleep) {
             see_pause(block, i);
+            sleeping_.slept(block.task, op, block.begin[i], block.duration[i]);
         }
         return see_poll(block, i);
     }
@@ -159,6 +161,7 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
         // What the job had taken is told late where a thread of the kernel takes the requests.
         const bool by_kernel = kind == OpKind::uring_submit && (block.flags[i] & kUringPolled) != 0;
         made.look = looks_.request(block.task, op, block.begin[i], by_kernel ? 0 : reaped_);
+        sleeping_.requests(block.task, op);
         made.call = asked.is_call();
         made.reads = asked.reads();
         made.task = block.task;
@@ -191,6 +194,7 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
             waits_.push_back({block.task, ring_of(process, 0, true), op, block.begin[i], block.begin[i], 1, 0});
             reaps_ = true;
         }
+        sleeping_.result(block.task, op, block.request[i], aio, reaped_);
         completed_.push_back({block.task, block.request[i], op, block.begin[i], aio, 0, 0});
         polled_for(completed_.back());
         return;
@@ -201,6 +205,7 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
     if (reap && took_from_memory(block, i)) {
         sum(rings_[ring].unclear_looks_ns, looks_.computed_before(block.task, op));
     }
+    sleeping_.looked(block.task, op, reap && block.result[i] == 0);
     entered_ = op + 1;
     entered_end_ = OpRef::end_of(block.begin[i], block.duration[i]);
     paused_ = false;
@@ -497,6 +502,22 @@ void explain_polls(Plan& plan) {
     }
 }
 
+// A sleep that ended with a result is a wait for it.
+void RequestScan::join_sleeps(Plan& plan) {
+    if (plan.log->header().source != "capture") {
+        return;
+    }
+    const std::vector<SleptFor> all = sleeping_.take();
+    slept_ns_ = sleep_until_results(plan, all);
+    for (const SleptFor& each : all) {
+        const SleptFor::Sleep& last = each.sleeps.back();
+        Wait wait{each.task, 0, last.op, last.begin, OpRef::end_of(last.begin, last.ns), 1, each.reaped};
+        wait.request = each.request;
+        wait.sleep = true;
+        waits_.push_back(wait);
+    }
+}
+
 // The polling thread of the kernel is a task of its own, which never enters the ring that it serves: the one of its
 // process to which nobody else submits.
 void RequestScan::join_polled() {
@@ -528,6 +549,7 @@ void RequestScan::join_polled() {
 void RequestScan::finish(Plan& plan) {
     leave_task();
     calls_.finish(plan);
+    join_sleeps(plan);
     std::erase_if(submitted_, [&](const Submitted& each) { return each.call && !calls_.has(each.request); });
     join_polled();
     plan.rings = rings_;
@@ -564,8 +586,10 @@ void RequestScan::finish(Plan& plan) {
                 continue;
             }
             each.ring = found->second->ring;
-            plan.tasks[each.task].requests.polls.push_back(each.op);
-            plan.explained_wait_ns += each.took;
+            if (!each.sleep) {
+                plan.tasks[each.task].requests.polls.push_back(each.op);
+                plan.explained_wait_ns += each.took;
+            }
         }
         rings[each.ring].waits.push_back(&each);
         use(each.ring, each.task);
@@ -585,6 +609,7 @@ void RequestScan::finish(Plan& plan) {
     for (TaskPlan& task : plan.tasks) {
         std::stable_sort(task.requests.needs.begin(), task.requests.needs.end(),
                          [](const RequestNeed& a, const RequestNeed& b) { return a.op < b.op; });
+        std::sort(task.requests.polls.begin(), task.requests.polls.end());
     }
 }
 

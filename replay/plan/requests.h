@@ -17,6 +17,7 @@
 #include "formats/oplog/oplog.h"
 #include "replay/plan/ring_calls.h"
 #include "replay/plan/ring_looks.h"
+#include "replay/plan/sleeping_looks.h"
 
 namespace reprise {
 
@@ -99,6 +100,8 @@ public:
     bool calls_wait() const { return calls_.waits(); }
     /// Fills Plan::rings and TaskPlan::requests.
     void finish(Plan& plan);
+    /// Of Plan::repeated_sleep_ns, what waits for results. Once finished.
+    int64_t slept_ns() const { return slept_ns_; }
 
 private:
     struct Submitted {
@@ -137,6 +140,7 @@ private:
         uint64_t reaped = 0;
         uint32_t request = 0;        // of a poll: the first that was done in it, whose ring it is
         int64_t took = 0;            // of a poll, ns
+        bool sleep = false;          // see SleptFor
         uint64_t made = 0, had = 0;  // requests of the ring, and results that the job had taken; count()
     };
     /// The latest poll of the present task that nobody else ended.
@@ -153,6 +157,7 @@ private:
     void see_poll(const OpBlock& block, size_t i);
     void see_pause(const OpBlock& block, size_t i);
     void polled_for(const Completed& done);
+    void join_sleeps(Plan& plan);
     void join_polled();
     void find_looks(Plan& plan);
     template <class A, class B>
@@ -180,6 +185,8 @@ private:
 
     RingCallScan calls_;
     RingLooks looks_;
+    SleepingLooks sleeping_;
+    int64_t slept_ns_ = 0;
     std::vector<RequestRing> rings_;
     std::map<std::pair<ProcessId, std::pair<HandleId, bool>>, uint32_t> by_handle_;
     std::vector<Submitted> submitted_;

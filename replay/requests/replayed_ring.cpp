@@ -103,7 +103,7 @@ bool ReplayedRing::flew(const RequestCall& call) {
     if (known != nullptr && known->state == State::flying) {
         return false;
     }
-    flying_.fetch_add(1, std::memory_order_relaxed);
+    add_to(flying_, 1);
     Slot& slot = slots_[id & (slots_.size() - 1)];
     Slot& own = slot.state == State::free || slot.id == id ? slot : further_[id];
     own = {id, State::flying, false, 0, 0, call.serial, number_of(call.buffer), call.head, call.wanted};
@@ -152,17 +152,21 @@ void ReplayedRing::put(std::span<const RequestDone> done) {
         const Guard table(shared_, table_);
         for (const RequestDone& each : done) {
             if (Slot* const slot = find(each.id); slot != nullptr && slot->serial == each.serial) {
-                flying_.fetch_sub(slot->state == State::flying ? 1 : 0, std::memory_order_relaxed);
-                if (slot->state == State::flying && slot->buffer != kNoBuffer) {
-                    free_buffers_.push_back(slot->buffer);
+                if (slot->state == State::flying) {
+                    add_to(flying_, -1);
+                    if (slot->buffer != kNoBuffer) {
+                        free_buffers_.push_back(slot->buffer);
+                    }
                 }
                 slot->state = State::done;
                 slot->result = each.result;
                 slot->tick = now;
-                claimed_.fetch_add(slot->claimed ? 1 : 0, std::memory_order_release);
+                if (slot->claimed) {
+                    add_to(claimed_, 1);
+                }
             }
         }
-        done_.fetch_add(done.size(), std::memory_order_release);
+        add_to(done_, done.size());
     }
     if (shared_) {
         more_.notify_all();
@@ -229,7 +233,7 @@ void ReplayedRing::wait(int64_t ns, uint64_t count) {
 void ReplayedRing::skip(uint64_t count) {
     {
         const Guard table(shared_, table_);
-        done_.fetch_add(count, std::memory_order_release);
+        add_to(done_, count);
     }
     if (shared_) {
         more_.notify_all();
@@ -256,7 +260,9 @@ bool ReplayedRing::claim(uint32_t id, int64_t* result, uint64_t* tick, bool* kno
     *result = slot->wanted < 0 || slot->result < 0 ? slot->result
                                                    : std::clamp<int64_t>(slot->result - slot->head, 0, slot->wanted);
     *tick = slot->tick;
-    claimed_.fetch_sub(slot->claimed ? 1 : 0, std::memory_order_relaxed);
+    if (slot->claimed) {
+        add_to(claimed_, -1);
+    }
     if (further_.empty() || further_.erase(id) == 0) {
         slot->state = State::free;
     }

@@ -91,6 +91,15 @@ private:
     uint32_t number_of(const std::byte* buffer) const;
     void hand_over();
     uint32_t missing(uint64_t count) const;
+    /// Adds; in a ring of one task without a bus lock.
+    template <class Count, class More>
+    void add_to(std::atomic<Count>& count, More more) const {
+        if (shared_) {
+            count.fetch_add(static_cast<Count>(more), std::memory_order_release);
+        } else {
+            count.store(count.load(std::memory_order_relaxed) + static_cast<Count>(more), std::memory_order_release);
+        }
+    }
 
     std::unique_ptr<RequestQueue> queue_;
     int refused_ = 0;

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "formats/oplog/header_facts.h"
+#include "formats/oplog/job_end.h"
 #include "formats/support/limits.h"
 #include "formats/support/quantity.h"
 
@@ -89,7 +90,11 @@ void add_notes(ReplayResult& result) {
     }
 }
 
-void note_recording(const Header& header, ReplayResult& result) {
+void note_recording(const LogReader& log, ReplayResult& result) {
+    const Header& header = log.header();
+    if (const std::string how = failed_end(log); !how.empty()) {
+        result.notes.push_back("The recorded job ended with " + how + ": what it did until then is replayed.");
+    }
     if (read_fact(header, fact::capture_mode) == "pid") {
         result.notes.push_back(
             "The recording was attached to a job that already ran (capture --pid): what it did before is not in it.");

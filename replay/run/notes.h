@@ -20,7 +20,7 @@ void note_no_queue(int uring, int aio, ReplayResult& result);
 void note_group_limits(const DiskLimits& kept, const std::string& lost, ReplayResult& result);
 void add_notes(ReplayResult& result);
 /// What the recording says of itself that bears on the run.
-void note_recording(const Header& header, ReplayResult& result);
+void note_recording(const LogReader& log, ReplayResult& result);
 /// Of ops that the root refused; `root`: to root itself, whom another user's rights do not help.
 std::string refused_note(uint64_t ops, bool root);
 

@@ -386,7 +386,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     result.async_depth = plan.async_depth;
     result.requests_at_once = options.access.any() || options.verify == Verify::content;
     result.unseen_writes = plan.counted(Count::mapped_writes_unseen);
-    note_recording(log.header(), result);
+    note_recording(log, result);
     result.reads_direct = options.access.direct;
     result.what_if = options.what_if;
     if (options.read_only && plan.changing_ops != 0) {

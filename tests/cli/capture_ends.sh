@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `reprise capture`: what is said of pages that were dropped and came again, and where a signal ends the making of the op
-# log. Needs root and BPF.
+# `reprise capture`: what is said of pages that were dropped and came again, of how the job ended, and where a signal ends the making
+# of the op log. Needs root and BPF.
 # SPDX-License-Identifier: MIT
 # plain builds only
 # shellcheck source=lib.bash
@@ -39,6 +39,23 @@ if command -v python3 >/dev/null; then
         ((${held:-0} < 8 << 20)) || fail "a shell that ends held $held"
     fi
 fi
+
+# How the job ended is in the log, and said of a replay.
+for how in 'exit 3' 'kill -9 $$'; do
+    rc=0
+    "$REPRISE" capture -q -f -o ended.oplog -- sh -c "echo >>ended.txt; $how" >/dev/null 2>&1 || rc=$?
+    ((rc != 0)) || fail "capture of a job that fails: 0"
+    said="exit code 3"
+    [[ $how == exit* ]] || said="signal 9"
+    run 0 "$REPRISE" info ended.oplog
+    grep -qE "^  ended +$said$" "$out" || fail "$how: $(grep ended "$out")"
+    run 0 "$REPRISE" prepare -f ended.oplog --root ended.root
+    run "0 1" "$REPRISE" replay ended.oplog --root ended.root -v
+    contains "$out" "The recorded job ended with $said"
+done
+run 0 "$REPRISE" capture -q -f -o ended.oplog -- sh -c 'echo >>ended.txt'
+run 0 "$REPRISE" info ended.oplog
+grep -q "^  ended" "$out" && fail "a job that ended well: $(grep "^  ended" "$out")"
 
 # A signal while the op log is made, the job being over: what is left and what to do is said, and no half log stays.
 "$REPRISE" capture -f -o cut.oplog -- dd if=/dev/zero of=/dev/null bs=1 count=300000 2>cut.err &
