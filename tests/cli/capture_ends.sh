@@ -49,7 +49,8 @@ for how in 'exit 3' 'kill -9 $$'; do
     [[ $how == exit* ]] || said="signal 9"
     run 0 "$REPRISE" info ended.oplog
     grep -qE "^  ended +$said$" "$out" || fail "$how: $(grep ended "$out")"
-    run 0 "$REPRISE" prepare -f ended.oplog --root ended.root
+    rm -rf ended.root
+    run 0 "$REPRISE" prepare ended.oplog --root ended.root
     run "0 1" "$REPRISE" replay ended.oplog --root ended.root -v
     contains "$out" "The recorded job ended with $said"
 done

@@ -14,6 +14,7 @@
 
 #include "replay/plan/plan.h"
 #include "tests/replay/job_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
