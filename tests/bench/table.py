@@ -252,10 +252,14 @@ if parts:
         else:
             merged[same] = one
             at = same + 1
-    others = old["date"] + ", " + old["machine"]
+    # Of those before, a part may have been measured later than the rest.
+    said = f"Only {' and '.join(parts)} were measured then; the other rows are of "
+    others = next((note.split(" rows are of ", 1)[1].rstrip(".") for note in old["notes"] if note.startswith("Only ")), "")
+    if not any(note.startswith(said) for note in old["notes"]):
+        others = old["date"] + ", " + old["machine"] + (f", or of {others}" if others else "")
     data = {**data, "rows": merged, "command": "tests/bench/run.sh " + " ".join(parts),
             "notes": [note for note in old["notes"] if not note.startswith("Only ")] + notes
-            + [f"Only {' and '.join(parts)} were measured then; the other rows are of {others}."]}
+            + [f"{said}{others}."]}
     rows = merged
 else:
     data = docs_tables.keep_before(data, docs_tables.load("benchmarks"))
