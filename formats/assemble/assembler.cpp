@@ -110,11 +110,12 @@ Assembler::Impl::Task& Assembler::Impl::task(int32_t pid, int32_t tid) {
 
 // A job that looks for results all the time makes a million calls a second, and none of them says more than the next.
 bool Assembler::Impl::looked_again(Task& task, const Op& op) {
-    if (task.pending.empty() || !only_looked(op) || op.begin < task.pending.back().op.begin) {
+    if (!only_looked(op) || task.pending.empty() || op.begin < task.pending.back().op.begin) {
         return false;
     }
     Pending& last = task.pending.back();
-    const bool same = last.op.kind == op.kind && last.op.handle == op.handle && last.op.size == op.size;
+    const bool same = last.op.kind == op.kind && last.op.handle == op.handle && last.op.size == op.size &&
+                      least_results(last.op.arg) == least_results(op.arg);
     const int64_t between = distance_ns(last.op.end(), op.begin), took = std::max<int64_t>(op.duration, 0);
     const bool first_is_short = looks_more(last.op.arg) != 0 || last.op.duration < kLook;
     if (!same || !only_looked(last.op) || !last.edges.empty() || !op.edges.empty() || between >= kLook ||

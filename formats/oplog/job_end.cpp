@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "formats/oplog/job_end.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -18,27 +19,28 @@ std::string failed_end(const LogReader& log) {
             root = id;
         }
     }
-    std::string how;
-    for (TaskId id = 1; id < tables.tasks.size() && how.empty(); ++id) {
-        const TaskRow& task = tables.tasks[id];
-        if (root == 0 || task.process != root || task.tid != tables.processes[root].pid) {
-            continue;
-        }
-        const std::vector<BlockInfo> blocks = log.blocks_of(id);
-        if (blocks.empty()) {
-            return {};
-        }
-        OpBlock block;
-        log.decode(blocks.back(), block);
-        const size_t last = block.count() - 1;
-        const bool ended = block.count() != 0 && static_cast<OpKind>(block.kind[last]) == OpKind::exit;
-        if (ended && block.arg[last] != 0) {
-            constexpr int64_t kSignalled = 128;
-            how = block.result[last] == -EINTR ? "signal " + std::to_string(block.arg[last] - kSignalled)
-                                               : "exit code " + std::to_string(block.arg[last]);
-        }
+    const auto first = std::find_if(tables.tasks.begin(), tables.tasks.end(), [&](const TaskRow& task) {
+        return root != 0 && task.process == root && task.tid == tables.processes[root].pid;
+    });
+    if (first == tables.tasks.end()) {
+        return {};
     }
-    return how;
+    const std::vector<BlockInfo> blocks = log.blocks_of(static_cast<TaskId>(first - tables.tasks.begin()));
+    if (blocks.empty()) {
+        return {};
+    }
+    OpBlock block;
+    log.decode(blocks.back(), block);
+    if (block.count() == 0) {
+        return {};
+    }
+    const Op last = block.row(block.count() - 1);
+    if (last.kind != OpKind::exit || last.arg == 0) {
+        return {};
+    }
+    constexpr int64_t kSignalled = 128;
+    return last.result == -EINTR ? "signal " + std::to_string(last.arg - kSignalled)
+                                 : "exit code " + std::to_string(last.arg);
 }
 
 }  // namespace reprise

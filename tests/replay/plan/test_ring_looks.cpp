@@ -6,15 +6,11 @@
 #include <linux/io_uring.h>
 
 #include <algorithm>
-#include <optional>
 #include <random>
 #include <vector>
 
-#include "replay/plan/plan.h"
 #include "replay/plan/recorded_doubts.h"
-#include "replay/predict/predict.h"
-#include "tests/replay/job_builder.h"
-#include "tests/units.h"
+#include "tests/replay/plan/request_log.h"
 
 using namespace reprise;
 using namespace reprise::test;
@@ -22,18 +18,10 @@ using namespace reprise::test;
 namespace {
 
 /// One request after the other; what the task does between them is computing.
-struct OneByOne {
-    TempDir dir;
-    JobBuilder job{dir / "job.oplog"};
-    const ProcessId process = job.process();
-    const TaskId task = job.task(process);
-    const HandleId in = job.handle(job.file("/data/in")), ring = job.handle(0, O_RDWR, HandleKind::other);
-    int64_t now = kUs;
-    uint32_t number = 0;
+struct OneByOne : RequestLog {
     uint64_t taken = UINT64_MAX;  // op of the last result that the job took
-    std::optional<LogReader> log;
 
-    OneByOne() { job.writer().header().source = "capture"; }
+    OneByOne() : RequestLog(O_RDONLY) {}
 
     uint64_t put(TaskId of, Op op) { return job.writer().append(of, op); }
     uint64_t submit(TaskId of, int64_t flags = 0) {
@@ -84,8 +72,7 @@ struct OneByOne {
     Plan plan() {
         submit(task);
         enter();
-        log.emplace(job.finish());
-        return make_plan(*log, OpFilter::all(), PathMap{});
+        return planned();
     }
     static bool has_look(const Plan& plan, TaskId task, uint64_t op, int64_t own_ns = 0) {
         const auto& looks = plan.tasks[task].requests.looks;
@@ -96,15 +83,6 @@ struct OneByOne {
         const auto found =
             std::find_if(needs.begin(), needs.end(), [&](const RequestNeed& each) { return each.op == op; });
         return found == needs.end() ? nullptr : &*found;
-    }
-    /// On storage whose reads take so long.
-    Prediction predicted(int64_t read_ns) const {
-        PredictOptions options;
-        options.storage.cold = true;
-        options.storage.cached_bytes_per_s = 1e12;
-        options.storage.read = options.storage.write = {{4'096, read_ns}};
-        options.filter = OpFilter::all();
-        return predict(*log, options);
     }
 };
 
@@ -271,8 +249,7 @@ TEST_CASE_FIXTURE(OneByOne, "ring looks: the last results, after which the job m
     result(task);
     compute(task, 5 * kUs);
     job.add(task, {.kind = OpKind::close, .begin = now, .handle = in, .fd = 3});
-    log.emplace(job.finish());
-    const Plan made = make_plan(*log, OpFilter::all(), PathMap{});
+    const Plan made = planned();
     CHECK(has_look(made, task, last));
     REQUIRE(need(made, task, last) != nullptr);
     CHECK(need(made, task, last)->count == 21);
@@ -315,8 +292,7 @@ TEST_CASE_FIXTURE(OneByOne, "ring looks: a job whose requests a thread of the ke
     const int64_t ended = now + 40 * kUs;
     const uint64_t spins =
         put(task, {.kind = OpKind::compute, .begin = begun, .duration = ended - begun, .flags = kComputeWorks});
-    log.emplace(job.finish());
-    const Plan made = make_plan(*log, OpFilter::all(), PathMap{});
+    const Plan made = planned();
     REQUIRE(made.rings.size() == 1);
     CHECK(made.rings[0].polled);
     CHECK(made.rings[0].looker == task);

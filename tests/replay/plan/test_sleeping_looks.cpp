@@ -7,33 +7,20 @@
 #include <linux/io_uring.h>
 
 #include <algorithm>
-#include <optional>
 #include <random>
 #include <vector>
 
-#include "replay/plan/plan.h"
-#include "replay/predict/predict.h"
-#include "tests/replay/job_builder.h"
-#include "tests/units.h"
+#include "tests/replay/plan/request_log.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
 
-struct Sleeper {
-    TempDir dir;
-    JobBuilder job{dir / "job.oplog"};
-    const ProcessId process = job.process();
-    const TaskId task = job.task(process);
-    const HandleId in = job.handle(job.file("/data/in"), O_RDONLY | O_DIRECT),
-                   ring = job.handle(0, O_RDWR, HandleKind::other);
-    int64_t now = kUs;
-    uint32_t number = 0;
+struct Sleeper : RequestLog {
     std::vector<uint64_t> sleeps;
-    std::optional<LogReader> log;
 
-    Sleeper() { job.writer().header().source = "capture"; }
+    Sleeper() : RequestLog(O_RDONLY | O_DIRECT) {}
 
     uint64_t put(Op op) {
         op.begin = now;
@@ -87,19 +74,6 @@ struct Sleeper {
             }
         }
     }
-    Plan plan() {
-        log.emplace(job.finish());
-        return make_plan(*log, OpFilter::all(), PathMap{});
-    }
-    /// On storage whose reads take so long.
-    int64_t predicted(int64_t read_ns) const {
-        PredictOptions options;
-        options.storage.cold = true;
-        options.storage.cached_bytes_per_s = 1e12;
-        options.storage.read = options.storage.write = {{4'096, read_ns}};
-        options.filter = OpFilter::all();
-        return predict(*log, options).elapsed_ns;
-    }
     bool all_wait(const Plan& made) const {
         return std::all_of(sleeps.begin(), sleeps.end(), [&](uint64_t op) {
             const auto& explained = made.tasks[task].explained;
@@ -114,39 +88,39 @@ TEST_CASE_FIXTURE(Sleeper, "sleeping looks: sleeps between calls that took nothi
     for (int i = 0; i < 10; ++i) {
         looks(5 + i % 3);
     }
-    const Plan made = plan();
+    const Plan made = planned();
     CHECK(all_wait(made));
     CHECK(made.repeated_sleep_ns == 0);
     REQUIRE(made.tasks[task].look_grids.size() == 10);
     CHECK(made.tasks[task].look_grids[0].results);
     CHECK(made.tasks[task].look_grids[0].sleeps == std::vector<int64_t>(5, kMs));
     // The first look comes too early, so that one sleep stays; then two and a half of them are three.
-    CHECK(predicted(50 * kUs) >= 10 * kMs);
-    CHECK(predicted(50 * kUs) < 11 * kMs);
-    CHECK(predicted(2'500 * kUs) >= 30 * kMs);
-    CHECK(predicted(2'500 * kUs) < 31 * kMs);
-    CHECK(predicted(20'500 * kUs) >= 210 * kMs);
-    CHECK(predicted(20'500 * kUs) < 212 * kMs);
+    CHECK(predicted(50 * kUs).elapsed_ns >= 10 * kMs);
+    CHECK(predicted(50 * kUs).elapsed_ns < 11 * kMs);
+    CHECK(predicted(2'500 * kUs).elapsed_ns >= 30 * kMs);
+    CHECK(predicted(2'500 * kUs).elapsed_ns < 31 * kMs);
+    CHECK(predicted(20'500 * kUs).elapsed_ns >= 210 * kMs);
+    CHECK(predicted(20'500 * kUs).elapsed_ns < 212 * kMs);
 }
 
 TEST_CASE_FIXTURE(Sleeper, "sleeping looks: a sleep before the first look is the job's own") {
     for (int i = 0; i < 10; ++i) {
         looks(3, false);
     }
-    const Plan made = plan();
+    const Plan made = planned();
     CHECK_FALSE(all_wait(made));
     CHECK(made.tasks[task].look_grids.size() == 10);
-    CHECK(predicted(50 * kUs) >= 10 * kMs);
-    CHECK(predicted(50 * kUs) < 11 * kMs);
+    CHECK(predicted(50 * kUs).elapsed_ns >= 10 * kMs);
+    CHECK(predicted(50 * kUs).elapsed_ns < 11 * kMs);
 }
 
 TEST_CASE_FIXTURE(Sleeper, "sleeping looks: a job that sleeps between requests goes on doing so") {
     for (int i = 0; i < 10; ++i) {
         looks(1, false);
     }
-    CHECK(plan().tasks[task].look_grids.empty());
-    CHECK(predicted(50 * kUs) >= 10 * kMs);
-    CHECK(predicted(50 * kUs) < 11 * kMs);
+    CHECK(planned().tasks[task].look_grids.empty());
+    CHECK(predicted(50 * kUs).elapsed_ns >= 10 * kMs);
+    CHECK(predicted(50 * kUs).elapsed_ns < 11 * kMs);
 }
 
 TEST_CASE_FIXTURE(Sleeper, "sleeping looks: results in the last of the sleeps each time were looked for in memory") {
@@ -155,13 +129,13 @@ TEST_CASE_FIXTURE(Sleeper, "sleeping looks: results in the last of the sleeps ea
     }
     submit(OpKind::uring_submit);
     enter();
-    const Plan made = plan();
+    const Plan made = planned();
     CHECK(all_wait(made));
     CHECK(made.repeated_sleep_ns == 0);
-    CHECK(predicted(50 * kUs) >= 20 * kMs);
-    CHECK(predicted(50 * kUs) < 22 * kMs);
-    CHECK(predicted(20'500 * kUs) >= 220 * kMs);
-    CHECK(predicted(20'500 * kUs) < 465 * kMs);
+    CHECK(predicted(50 * kUs).elapsed_ns >= 20 * kMs);
+    CHECK(predicted(50 * kUs).elapsed_ns < 22 * kMs);
+    CHECK(predicted(20'500 * kUs).elapsed_ns >= 220 * kMs);
+    CHECK(predicted(20'500 * kUs).elapsed_ns < 465 * kMs);
 }
 
 TEST_CASE_FIXTURE(Sleeper, "sleeping looks: results in any of the sleeps were not") {
@@ -171,10 +145,10 @@ TEST_CASE_FIXTURE(Sleeper, "sleeping looks: results in any of the sleeps were no
     }
     submit(OpKind::uring_submit);
     enter();
-    const Plan made = plan();
+    const Plan made = planned();
     CHECK(made.tasks[task].look_grids.empty());
     CHECK(made.repeated_sleep_ns > 0);
-    CHECK(predicted(50 * kUs) > 200 * kMs);
+    CHECK(predicted(50 * kUs).elapsed_ns > 200 * kMs);
 }
 
 TEST_CASE_FIXTURE(Sleeper, "sleeping looks: what a run's log has says nothing") {
@@ -182,7 +156,7 @@ TEST_CASE_FIXTURE(Sleeper, "sleeping looks: what a run's log has says nothing") 
     for (int i = 0; i < 10; ++i) {
         looks(5);
     }
-    CHECK(plan().tasks[task].look_grids.empty());
+    CHECK(planned().tasks[task].look_grids.empty());
 }
 
 TEST_CASE("sleeping looks: what others do between the sleeps, and other calls, end them") {
