@@ -17,8 +17,8 @@ namespace {
 constexpr double kShareInMemory = 0.01, kShareOnDevice = 0.1;
 /// A look at a file or two elsewhere, of which a job of few calls makes a large share of its calls.
 constexpr uint64_t kFewFiles = 16;
-constexpr double kNoWeight = 0.01;     // of bytes and of time
-constexpr uint64_t kLittle = 1 << 20;  // bytes, which the page cache takes without a wait
+constexpr double kNoWeight = 0.01;       // of bytes and of time
+constexpr uint64_t kFewBytes = 1 << 20;  // bytes, which the page cache takes without a wait
 
 bool more_than(double share, uint64_t part, uint64_t all) {
     return static_cast<double>(part) > share * static_cast<double>(all);
@@ -126,7 +126,7 @@ std::string memory_among(const std::vector<FileSystemUse>& uses, double share) {
             most = most == nullptr ? &use : most;
         }
     }
-    return most == nullptr || memory == all || memory <= kLittle || !more_than(share, memory, all)
+    return most == nullptr || memory == all || memory <= kFewBytes || !more_than(share, memory, all)
                ? std::string()
                : format_bytes(memory) + " of the " + format_bytes(all) + " read and written were of files in memory (" +
                      most->type + "), such as " + escape_line(most->path);

@@ -12,7 +12,7 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kLongest = int64_t{1} << 50;  // ns; longer ones are malformed
-constexpr int64_t kLittle = 10'000'000;         // ns; below it nothing is said
+constexpr int64_t kLittleUnsaid = 10'000'000;   // ns; below it nothing is said
 constexpr double kWeight = 0.1;                 // of the recording's work
 
 /// Waits for others are over when those are.
@@ -171,7 +171,7 @@ int64_t alone_ns(const HelperFindings& findings, int64_t asleep_ns) {
 
 std::string alone_at_work(const HelperFindings& findings, int64_t asleep_ns, int64_t elapsed_ns, double share) {
     const int64_t alone = alone_ns(findings, asleep_ns);
-    if (alone <= kLittle || static_cast<double>(alone) <= share * static_cast<double>(elapsed_ns)) {
+    if (alone <= kLittleUnsaid || static_cast<double>(alone) <= share * static_cast<double>(elapsed_ns)) {
         return {};
     }
     const bool cut = findings.cut_ns > alone - findings.cut_ns;
@@ -188,7 +188,7 @@ std::string limits_rate(const HelperFindings& findings, int64_t asleep_ns, int64
     constexpr double kSleeps = 0.1, kOtherwise = 0.05;
     const int64_t limited = std::min(findings.limited_ns, asleep_ns);
     const double off = std::abs(static_cast<double>(elapsed_ns) - static_cast<double>(recorded_ns));
-    if (limited <= kLittle || static_cast<double>(limited) <= kSleeps * static_cast<double>(elapsed_ns) ||
+    if (limited <= kLittleUnsaid || static_cast<double>(limited) <= kSleeps * static_cast<double>(elapsed_ns) ||
         off <= kOtherwise * static_cast<double>(recorded_ns)) {
         return {};
     }

@@ -18,6 +18,7 @@
 #include "replay/plan/causal_step.h"
 #include "replay/plan/edges.h"
 #include "replay/plan/edges_rules.h"
+#include "replay/plan/end_looks.h"
 #include "replay/plan/looks.h"
 #include "replay/plan/mapped_parents.h"
 #include "replay/plan/paced.h"
@@ -224,6 +225,7 @@ public:
             task.timers = std::move(paced);
         }
         polls_.end_task(id);
+        end_looks_.end_task();
         timer_wheel_.end_task(id);
         samplers_.end_task();
         task.looks = looks_.take();
@@ -241,7 +243,7 @@ public:
     void find_helpers() { plan_.helpers = helpers_.finish(); }
     void join_looks() {
         polls_.leave_idlers(plan_);
-        const int64_t sampling = samplers_.join(plan_);
+        const int64_t sampling = samplers_.join(plan_) + end_looks_.join(plan_, polls_);
         const int64_t looking = reprise::join_looks(plan_);
         const int64_t polling = std::max<int64_t>(polls_.repeated_sleep_ns() - sampling - requests.slept_ns(), 0);
         // Most of the one are among the other.
@@ -295,6 +297,7 @@ private:
         polls_.see(block_, i);
         timer_wheel_.see(block_, i);
         samplers_.see(id, block_, i);
+        end_looks_.see(id, block_, i);
         looks_.see(block_, i);
         paced_.see(block_.first + i, kind, block_.arg[i], block_.begin[i], block_.duration[i]);
         timers_.see(block_.first + i, kind, block_.arg[i], block_.result[i], block_.begin[i], block_.duration[i]);
@@ -523,6 +526,7 @@ private:
     Polls polls_;
     TimerWheel timer_wheel_;
     Samplers samplers_;
+    EndLooks end_looks_;
     RepeatedLooks looks_{tables_};
     Timers timers_;
     PacedSleeps paced_;

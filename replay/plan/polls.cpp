@@ -165,9 +165,14 @@ void Polls::see_wait_for(const Edge& edge, int64_t ns) {
 /// Somebody waited for at least half of that time, until the task had stopped waiting.
 bool Polls::acted_on(TaskId task, const Expired& wait) const {
     return std::any_of(wait.woke.begin(), wait.woke.end(), [&](uint64_t op) {
-        const auto found = waited_for_.find({task, op});
-        return found != waited_for_.end() && found->second >= wait.ns / 2;
+        const int64_t ns = waited_for(task, op);
+        return ns != 0 && ns >= wait.ns / 2;
     });
+}
+
+int64_t Polls::waited_for(TaskId task, uint64_t op) const {
+    const auto found = waited_for_.find({task, op});
+    return found == waited_for_.end() ? 0 : found->second;
 }
 
 bool Polls::is_awaited(TaskId task) const {

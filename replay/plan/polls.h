@@ -36,6 +36,8 @@ public:
     void end_task(TaskId task);
     /// A task waited `ns` for what an edge names.
     void see_wait_for(const Edge& edge, int64_t ns);
+    /// How long a task waited for that op, ns, where that is more than a little; else 0.
+    int64_t waited_for(TaskId task, uint64_t op) const;
     /// Once it is known which waits somebody ended: what ran out before those is over at once, as they wait for it.
     void join(Plan& plan);
     /// Threads that only idle, and for which nobody waits, of processes with a ring.

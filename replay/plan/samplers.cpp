@@ -21,7 +21,7 @@ constexpr uint64_t kLittleSampled = 1 << 16;
 constexpr double kLittleShare = 0.01;
 /// ns: who waits for less waits for no sample.
 constexpr int64_t kAwaitedSample = 5'000'000;
-/// Of the wait before it: one that could have run out.
+/// Of the longest before it: one that could have run out.
 constexpr double kNoLonger = 1.25;
 /// What a read of a timer returns.
 constexpr int64_t kTimerRead = 8;
@@ -45,6 +45,7 @@ void Samplers::timed(uint64_t op, int64_t begin, int64_t ns, int64_t wait_class)
     now_.wait_class = wait_class;
     now_.waits.emplace_back(op, ns);
     add_clamped(now_.waited_ns, ns);
+    now_.longest_ns = std::max(now_.longest_ns, ns);
     add_clamped(now_.work_ns, std::exchange(now_.after_ns, 0));
     now_.since = now_.waits.size() == 1 ? begin : now_.end;
     now_.end = OpRef::end_of(begin, ns);
@@ -61,7 +62,7 @@ void Samplers::wait(const OpBlock& block, size_t i) {
         return;  // it is told to begin
     }
     if (by_others) {
-        const double most = kNoLonger * static_cast<double>(now_.waits.back().second);
+        const double most = kNoLonger * static_cast<double>(now_.longest_ns);
         if (now_.told != 0 || wait_class(arg) != now_.wait_class || static_cast<double>(duration) > most) {
             return reset();
         }

@@ -17,7 +17,7 @@ struct Plan;
 /// little between, moves none of the job's data, and for whose results nobody waits. Where storage is faster it is told
 /// to stop before it has waited for as long as recorded, so all its waits are one: for who tells it. It is told
 ///  - by a call that wakes it (an Event set, a byte in a pipe) in a wait that is its last, of the same kind as the
-///    others and no longer, so that it would have woken it in each of them,
+///    others and no longer than those get, so that it would have woken it in each of them,
 ///  - by the end of its process, which cuts its last wait, or
 ///  - by what it looks at after each sleep (a flag in memory). The log does not show flags. It shows that somebody who
 ///    waited for the thread's end began to wait in its last period: what that task did before is taken for the cause,
@@ -41,10 +41,11 @@ private:
         std::vector<std::pair<uint64_t, int64_t>> waits;  // op and ns
         uint64_t told = 0;  // op of the wait in which it is told; by a flag: where it sees it
         bool by_flag = false;
-        int64_t since = 0, end = 0;                        // ns: the ends of the last two of `waits`
-        int64_t last = 0;                                  // ns, begin of its last op
-        uint64_t last_op = 0;                              // that
-        int64_t waited_ns = 0, work_ns = 0, after_ns = 0;  // in all; between the waits; after it was told
+        int64_t since = 0, end = 0;             // ns: the ends of the last two of `waits`
+        int64_t last = 0;                       // ns, begin of its last op
+        uint64_t last_op = 0;                   // that
+        int64_t waited_ns = 0, longest_ns = 0;  // in all, and the longest
+        int64_t work_ns = 0, after_ns = 0;      // between the waits; after it was told
         uint64_t bytes = 0;
         int64_t wait_class = 0;  // of all of them
     };

@@ -15,8 +15,8 @@ namespace reprise {
 namespace {
 
 constexpr size_t kLeastTasks = 3;
-constexpr uint64_t kLeastCalls = 8;      // of all of a group together
-constexpr int64_t kLittle = 10'000'000;  // ns
+constexpr uint64_t kLeastCalls = 8;              // of all of a group together
+constexpr int64_t kLittleTogether = 10'000'000;  // ns
 
 }  // namespace
 
@@ -88,7 +88,7 @@ SerialWriters::Findings SerialWriters::finish() const {
 }
 
 std::string write_together(const SerialWriters::Findings& findings, int64_t elapsed_ns) {
-    if (findings.together_ns <= kLittle ||
+    if (findings.together_ns <= kLittleTogether ||
         static_cast<double>(findings.together_ns) <= kSomeShare * static_cast<double>(elapsed_ns)) {
         return {};
     }

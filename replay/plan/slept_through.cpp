@@ -12,8 +12,8 @@
 namespace reprise {
 namespace {
 
-constexpr int64_t kLittle = 5'000'000;  // ns: later by less shows nothing
-constexpr uint64_t kLeastCalls = 8;     // on files in the task's last blocks: less is no work that others poll for
+constexpr int64_t kLittleLate = 5'000'000;  // ns: later by less shows nothing
+constexpr uint64_t kLeastCalls = 8;         // on files in the task's last blocks: less is no work that others poll for
 
 /// Of the ops of each task that others wait for, the last one and one more; 0: none.
 std::vector<uint64_t> awaited(const Plan& plan) {
@@ -134,7 +134,7 @@ SleptThrough::Findings SleptThrough::finish() const {
 }
 
 std::string slept_too_short(const SleptThrough::Findings& findings, int64_t elapsed_ns, double share) {
-    if (findings.late_ns <= kLittle ||
+    if (findings.late_ns <= kLittleLate ||
         static_cast<double>(findings.late_ns) <= share * static_cast<double>(elapsed_ns)) {
         return {};
     }

@@ -21,6 +21,7 @@ struct Sampling {
     int64_t wait_class = kWaitFutex, expired = -ETIMEDOUT;
     int64_t told_ns = 0, told_class = kWaitFutex;  // of the wait in which it is woken; 0: until then
     int64_t timer_read = 0;                        // bytes, where a timer ends its polls
+    int64_t last_period = 0;                       // ns, where another timer ended it sooner
     int64_t bytes = 1'000;                         // of each read
     int64_t waits_for_sample = 0;                  // ns, of a third thread
     int64_t joins_at = 930 * kMs;                  // where it is told by a flag
@@ -42,9 +43,11 @@ struct Sampling {
         const uint64_t tells = job.add(main, {.kind = OpKind::wait, .begin = computed, .arg = kWaitWokeOthers});
         int64_t at = kMs;
         for (size_t i = 0; i < samples; ++i) {
-            waits.push_back(job.add(
-                sampler, {.kind = OpKind::wait, .begin = at, .duration = every, .result = expired, .arg = wait_class}));
-            at += every;
+            const int64_t period = last_period != 0 && i + 1 == samples ? last_period : every;
+            waits.push_back(
+                job.add(sampler,
+                        {.kind = OpKind::wait, .begin = at, .duration = period, .result = expired, .arg = wait_class}));
+            at += period;
             if (timer_read != 0) {
                 job.add(sampler,
                         {.kind = OpKind::receive, .begin = at, .result = timer_read, .handle = figures, .size = 8});
@@ -124,6 +127,13 @@ TEST_CASE("samplers: waits until somebody tells the thread to stop") {
         job.wait_class = job.told_class = kWaitPoll;
         job.expired = 1;
         job.timer_read = 8;
+        CHECK(job.joined() == 9);
+    }
+    SUBCASE("of several timers, of which one ended just before") {
+        job.wait_class = job.told_class = kWaitPoll;
+        job.expired = 1;
+        job.timer_read = 8;
+        job.last_period = 5 * kMs;
         CHECK(job.joined() == 9);
     }
     SUBCASE("but polls that something else ended are none") {
