@@ -470,6 +470,9 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
                        {"device", printable(machine.device)},
                        {"mount_options", machine.mount_options},
                        {"free_bytes", machine.free_bytes}};
+    if (machine.io_limits.any()) {
+        json["machine"]["io_limits"] = io_limits_json(machine.io_limits);
+    }
     if (result.memory) {
         json["memory"] = memory_json(*result.memory);
     }

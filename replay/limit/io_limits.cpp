@@ -120,4 +120,19 @@ std::optional<DiskLimits> limits_left_behind(int version, const fs::path& own, c
     return limits;
 }
 
+IoLimits limits_on(dev_t disk, const GroupTexts& texts) {
+    IoLimits on;
+    const auto add = [&](int version, const std::optional<OwnGroup>& own) {
+        // Where the group is not shown, its mount has the limits of another one.
+        const auto limits =
+            own && own->shown ? limits_left_behind(version, own->folder, own->mount.parent_path()) : std::nullopt;
+        if (limits && limits->contains(disk)) {
+            on = stricter(on, limits->at(disk));
+        }
+    };
+    add(1, own_group_of("blkio", texts));
+    add(2, own_unified_group(texts));
+    return on;
+}
+
 }  // namespace reprise

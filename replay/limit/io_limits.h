@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "calibrate/own_groups.h"
+
 namespace reprise {
 
 /// Bytes and requests a second; 0: as many as there are.
@@ -35,6 +37,10 @@ std::string limits_text(const DiskLimits& limits);
 /// above `parent` bind both. None: it cannot be read.
 std::optional<DiskLimits> limits_left_behind(int version, const std::filesystem::path& own,
                                              const std::filesystem::path& parent);
+
+/// Limits of that disk that hold for the processes of the group this process is in. None: it has none, or they cannot
+/// be read.
+IoLimits limits_on(dev_t disk, const GroupTexts& texts);
 
 /// Of version 1: a file of the group for each of the four.
 struct ThrottleFile {

@@ -2,7 +2,6 @@
 #include "replay/plan/end_looks.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <map>
 
@@ -18,6 +17,7 @@ constexpr size_t kMostOfLoop = size_t{1} << 20;
 constexpr int64_t kMostTime = int64_t{1} << 50;  // ns; malformed logs have longer ones
 constexpr int64_t kOfALook = 200'000;            // ns between two sleeps: a look, and no more
 constexpr int64_t kOfSleep = 10;                 // or such a part of the sleep
+constexpr int64_t kLittleMoved = 4096;           // bytes
 constexpr int64_t kLeastPause = 1'000'000;       // ns: after shorter waits a thread is not done
 constexpr double kLoopEvidence = 2;              // -ln of how likely it is by chance
 constexpr double kEndEvidence = 1.5;             // the same where a thread ended, and nobody else waited for that
@@ -27,6 +27,35 @@ bool is_pause(const OpBlock& block, size_t i) {
     const int64_t arg = block.arg[i];
     return block.duration[i] >= kLeastPause && !is_lock_wait(arg) && arg != kWaitUnknown && arg != kWaitSleep &&
            arg != kWaitWokeOthers;
+}
+
+/// What a loop may do beside its look: a line of progress, a figure.
+bool is_little(const OpBlock& block, size_t i) {
+    const auto kind = static_cast<OpKind>(block.kind[i]);
+    if (block.has_edges() && !block.edges_of(i).empty()) {
+        return false;
+    }
+    switch (kind) {
+        case OpKind::compute:
+        case OpKind::touch:
+        case OpKind::open:
+        case OpKind::close:
+        case OpKind::lseek:
+        case OpKind::stat:
+        case OpKind::fstat:
+        case OpKind::statx:
+        case OpKind::access:
+        case OpKind::readlink:
+        case OpKind::ioctl: return true;
+        case OpKind::read:
+        case OpKind::pread:
+        case OpKind::write:
+        case OpKind::writev:
+        case OpKind::send:
+        case OpKind::receive: return block.result[i] <= kLittleMoved;
+        case OpKind::wait: return block.arg[i] == kWaitWokeOthers || is_lock_wait(block.arg[i]);
+        default: return false;
+    }
 }
 
 auto after_op(const std::vector<std::pair<uint64_t, int64_t>>& sleeps, uint64_t op) {
@@ -71,15 +100,19 @@ void EndLooks::see(TaskId task, const OpBlock& block, size_t i) {
     } else if (kind == OpKind::wait && is_pause(block, i)) {
         pauses_[task].push_back({begin, begin + duration, op, false});
     }
-    const bool in_vain = block.result[i] == -ENOENT && info(kind).is(Trait::path);
-    const bool woke = kind == OpKind::wait && block.arg[i] == kWaitWokeOthers;
-    if (woke && !now_.sleeps.empty() && now_.woke.size() < kMostOfLoop) {  // so that one sleep is before it
-        now_.woke.push_back(op);
+    if (!is_little(block, i)) {
+        return leave();
     }
-    if (kind == OpKind::compute || kind == OpKind::touch || in_vain || woke) {
-        computed_ += duration;
-    } else if (kind != OpKind::wait || !is_lock_wait(block.arg[i])) {
-        leave();
+    computed_ += kind == OpKind::wait && is_lock_wait(block.arg[i]) ? 0 : duration;
+    // So that one sleep is before it.
+    const bool woke = kind == OpKind::wait && block.arg[i] == kWaitWokeOthers;
+    if (now_.sleeps.empty() || now_.woke.size() + now_.did.size() == kMostOfLoop) {
+        return;
+    }
+    if (woke) {
+        now_.woke.push_back(op);
+    } else if (kind != OpKind::compute && kind != OpKind::touch && kind != OpKind::wait) {
+        now_.did.push_back(op);
     }
 }
 
@@ -88,15 +121,20 @@ void EndLooks::end_task() {
     computed_ = 0;
 }
 
-/// What others waited for, for half of a sleep, is no look: the loop begins after it.
-void EndLooks::begin_after_wakes(Loop& loop, const Polls& polls) {
+/// What others waited for, as locks for half of a sleep, is no look: the loop begins after it.
+void EndLooks::begin_after_wakes(const Plan& plan, Loop& loop, const Polls& polls) {
     const auto last = std::find_if(loop.woke.rbegin(), loop.woke.rend(), [&](uint64_t op) {
         const int64_t ns = polls.waited_for(loop.task, op);
         const auto after = after_op(loop.sleeps, op);
         return ns != 0 && after != loop.sleeps.end() && ns >= (after - 1)->second / 2;
     });
-    if (last != loop.woke.rend()) {
-        const auto first = after_op(loop.sleeps, *last);
+    const std::vector<uint64_t>& awaited = plan.tasks[loop.task].sources;
+    const auto message = std::find_if(loop.did.rbegin(), loop.did.rend(), [&](uint64_t op) {
+        return op < loop.sleeps.back().first && std::binary_search(awaited.begin(), awaited.end(), op);
+    });
+    const uint64_t op = std::max(last == loop.woke.rend() ? 0 : *last, message == loop.did.rend() ? 0 : *message);
+    if (op != 0) {
+        const auto first = after_op(loop.sleeps, op);
         const auto before = first - loop.sleeps.begin();
         loop.begin = loop.looks[static_cast<size_t>(before) - 1];
         loop.sleeps.erase(loop.sleeps.begin(), first);
@@ -180,7 +218,7 @@ int64_t EndLooks::join(Plan& plan, const Polls& polls) {
     std::vector<std::pair<const Loop*, Done>> found;
     const auto time_of = [](const Loop& loop) { return loop.looks.back() - loop.begin; };
     for (Loop& loop : loops_) {
-        begin_after_wakes(loop, polls);
+        begin_after_wakes(plan, loop, polls);
         if (loop.sleeps.size() < kLeastOfLoop) {
             continue;
         }
@@ -209,17 +247,23 @@ int64_t EndLooks::join(Plan& plan, const Polls& polls) {
         found.emplace_back(&loop, done);
     }
     int64_t joined = 0;
+    bool any = false;
     for (const auto& [loop, done] : found) {
         const Evidence& evidence = all[loop->task];
         const auto others = std::count_if(evidence.others.begin(), evidence.others.end(), [&](int64_t ns) {
             return static_cast<double>(ns) >= kOtherLoops * static_cast<double>(evidence.ns);
         });
         if (evidence.chance - std::log(1 + static_cast<double>(others)) >= evidence.needs) {
-            joined += join(plan, *loop, done);
-            settle_explained(plan.tasks[loop->task]);
+            const int64_t ns = join(plan, *loop, done);
+            joined += loop->did.empty() ? ns : 0;
+            any = true;
+            TaskPlan& task = plan.tasks[loop->task];
+            settle_explained(task);
+            std::sort(task.look_grids.begin(), task.look_grids.end(),
+                      [](const LookGrid& a, const LookGrid& b) { return a.since < b.since; });
         }
     }
-    if (joined != 0) {
+    if (any) {
         number_sources(plan);
     }
     loops_ = {};

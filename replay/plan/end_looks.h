@@ -18,7 +18,7 @@ class Polls;
 /// The log has no looks in memory. What tells such a loop from one that sleeps for so long is that the last of the
 /// threads that were done while it slept was done in the last of its sleeps, or in the one before, however many there
 /// were: chance does that to one loop of so many. A thread is done where it ends, or begins to wait for longer than the
-/// loop lasts and did not wait at any look before.
+/// loop lasts and did not wait at any look before. Between its sleeps the loop may write a line of progress.
 class EndLooks {
 public:
     /// The ops of one task after the other, each in its order.
@@ -35,7 +35,7 @@ private:
         std::vector<std::pair<uint64_t, int64_t>> sleeps;  // op, and ns
         int64_t begin = 0;                                 // ns, of the first of them
         std::vector<int64_t> looks;                        // ns, the end of each
-        std::vector<uint64_t> woke;                        // ops that woke others, between them
+        std::vector<uint64_t> woke, did;                   // ops between them: that woke others, and other calls
     };
     struct Pause {
         int64_t begin = 0, end = 0;  // ns
@@ -50,7 +50,7 @@ private:
         bool exits = false;
     };
     Done last_done(const Plan& plan, const Loop& loop) const;
-    static void begin_after_wakes(Loop& loop, const Polls& polls);
+    static void begin_after_wakes(const Plan& plan, Loop& loop, const Polls& polls);
     static int64_t join(Plan& plan, const Loop& loop, const Done& done);
     void leave();
 

@@ -41,6 +41,9 @@ void describe_root(const std::filesystem::path& root, MachineFacts& facts) {
     facts.file_system = std::move(mounted.file_system);
     facts.device = std::move(mounted.device);
     facts.mount_options = std::move(mounted.options);
+    if (const std::optional<dev_t> disk = disk_of(root)) {
+        facts.io_limits = limits_on(*disk, read_group_texts());
+    }
     if (const ReadSizes sizes = read_sizes(root); !sizes.setting.empty()) {
         facts.read_ahead = sizes.read_ahead;
     }

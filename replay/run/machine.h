@@ -8,6 +8,7 @@
 #include <string>
 
 #include "calibrate/mounted.h"
+#include "replay/limit/io_limits.h"
 
 namespace reprise {
 
@@ -24,6 +25,7 @@ struct MachineFacts {
     /// "/dev/loop3": a loop device that reads its file through the page cache; empty: it is on none.
     std::string cached_loop;
     std::string compresses;  // what says that files there are compressed, e.g. "compress=zstd:3"; empty: nothing
+    IoLimits io_limits;      // of its disk, for processes of the control group that this one is in
 
     bool is_fuse() const { return file_system == "fuse" || file_system.starts_with("fuse."); }
 };

@@ -61,6 +61,13 @@ void note_group_limits(const DiskLimits& kept, const std::string& lost, ReplayRe
     }
 }
 
+void note_group_limits(ReplayResult& result) {
+    if (result.machine.io_limits.any()) {
+        result.notes.push_back("The control group that this runs in limits the root's disk: " +
+                               limits_text(result.machine.io_limits) + ".");
+    }
+}
+
 void add_notes(ReplayResult& result) {
     const auto late = static_cast<double>(result.lateness.percentile(0.99));
     if (result.timed && result.fidelity.failures.empty() && late > 5e6 &&

@@ -18,6 +18,8 @@ void note_broken(const std::vector<BrokenEdge>& broken, ReplayResult& result);
 void note_no_queue(int uring, int aio, ReplayResult& result);
 /// What became of the I/O limits of this process's own control group (ControlGroup::kept_io(), lost_io()).
 void note_group_limits(const DiskLimits& kept, const std::string& lost, ReplayResult& result);
+/// The same of a run that stays in that group.
+void note_group_limits(ReplayResult& result);
 void add_notes(ReplayResult& result);
 /// What the recording says of itself that bears on the run.
 void note_recording(const LogReader& log, ReplayResult& result);

@@ -218,9 +218,10 @@ void fields(Archive& archive, SleptThrough::Findings& of) {
 }
 template <class Archive>
 void fields(Archive& archive, MachineFacts& of) {
-    auto& [host, kernel, cpu, cpus, memory, file_system, device, mount_options, free, read_ahead, loop, compresses] =
-        of;
-    archive(host, kernel, cpu, cpus, memory, file_system, device, mount_options, free, read_ahead, loop, compresses);
+    auto& [host, kernel, cpu, cpus, memory, file_system, device, mount_options, free, read_ahead, loop, compresses,
+           io_limits] = of;
+    archive(host, kernel, cpu, cpus, memory, file_system, device, mount_options, free, read_ahead, loop, compresses,
+            io_limits);
 }
 template <class Archive>
 void fields(Archive& archive, CacheChoice& of) {

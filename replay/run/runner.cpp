@@ -424,6 +424,8 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         setup.limited = limited.get();
         result.io_limits = options.limits.io;
         note_group_limits(limited->group().kept_io(), limited->group().lost_io(), result);
+    } else {
+        note_group_limits(result);
     }
     if (options.peers != nullptr) {
         options.peers->gate();  // all have read the marker

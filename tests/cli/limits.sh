@@ -185,6 +185,8 @@ if [[ $EUID == 0 && -n $blkio ]] && mkdir -p throttled && mount -o loop image th
             contains "$out" ": reads 30.5 MiB/s."
         else
             lacks "$out" "Kept the control group's limit"
+            contains "$out" "The control group that this runs in limits the root's disk: reads 30.5 MiB/s."
+            equal "$(value 'r["machine"]["io_limits"]["read_bytes_per_s"]')" 32000000
         fi
     done
     # A stricter one that is asked for holds.
@@ -193,6 +195,8 @@ if [[ $EUID == 0 && -n $blkio ]] && mkdir -p throttled && mount -o loop image th
     # What binds others only is left to them: the job itself would not be throttled.
     throttled_run "$group/below" --memory 10G
     lacks "$out" "Kept the control group's limit"
+    throttled_run "$group/below"
+    lacks "$out" "limits the root's disk"
     equal "$(find "$group" -mindepth 1 -type d)" "$group/below"
     umount throttled
     rmdir "$group/below" "$group"

@@ -64,4 +64,26 @@ TEST_CASE("I/O limits of version 2: of all groups that the new one is not in") {
     CHECK(limits_left_behind(2, scope, "/elsewhere") == DiskLimits{{loop, {80'000'000, 7000, 0, 40}}});
 }
 
+TEST_CASE("I/O limits of a disk, where this process is") {
+    const TempDir dir;
+    const fs::path blkio = dir / "blkio", unified = dir / "unified";
+    fs::create_directories(blkio / "user/me");
+    fs::create_directories(unified / "user.slice/run.scope");
+    const auto mounted = [](const fs::path& at, const std::string& type, const std::string& options) {
+        return "30 20 0:27 / " + at.string() + " rw - " + type + " none " + options + "\n";
+    };
+    const GroupTexts texts{mounted(blkio, "cgroup", "rw,blkio") + mounted(unified, "cgroup2", "rw"),
+                           "3:blkio:/user/me\n0::/user.slice/run.scope\n"};
+    CHECK(limits_on(loop, texts) == IoLimits{});
+    write_file(blkio / "blkio.throttle.read_bps_device", "7:0 1\n");
+    CHECK(limits_on(loop, texts) == IoLimits{});  // of the root group only
+    write_file(blkio / "user/me/blkio.throttle.read_bps_device", "7:0 80000000\n259:12 5000\n");
+    CHECK(limits_on(loop, texts) == IoLimits{80'000'000, 0, 0, 0});
+    CHECK(limits_on(other, texts) == IoLimits{5000, 0, 0, 0});
+    CHECK(limits_on(makedev(8, 0), texts) == IoLimits{});
+    write_file(unified / "user.slice/io.max", "7:0 rbps=90000000 wbps=7000 riops=max wiops=max\n");
+    CHECK(limits_on(loop, texts) == IoLimits{80'000'000, 7000, 0, 0});
+    CHECK(limits_on(loop, GroupTexts{}) == IoLimits{});
+}
+
 }  // namespace reprise::test

@@ -29,6 +29,8 @@ struct Sleeper {
     bool awaited = false;      // one more thread waits for a worker's end
     int64_t tells_at = 0;      // a worker waits from the start on until the thread has slept that often
     int64_t takes_turns = 0;   // a worker waits for so long after each sleep for a lock that the thread had, ns
+    int64_t prints = 0;        // bytes after each sleep
+    int told_print = 0;        // that somebody waits for
     int64_t look_ns = 20'000;  // compute between two sleeps
     int64_t result = 0;        // of the sleeps: not 0 where something else ended them
 
@@ -49,7 +51,8 @@ struct Sleeper {
             workers.push_back(job.task(process));
             job.add(main, {.kind = OpKind::spawn, .begin = 100, .duration = 1, .result = 1, .peer = workers.back()});
         }
-        const TaskId joiner = awaited ? job.task(process) : 0;
+        const TaskId joiner = awaited ? job.task(process) : 0, listener = told_print != 0 ? job.task(process) : 0;
+        const HandleId terminal = job.handle(0, O_WRONLY, HandleKind::pipe);
         int64_t now = kMs;
         std::vector<uint64_t> told;
         for (int i = 0; i < sleeps; ++i) {
@@ -63,6 +66,17 @@ struct Sleeper {
             now += kSleep;
             job.add(main, {.kind = OpKind::compute, .begin = now, .duration = look_ns, .flags = kComputeWorks});
             now += look_ns;
+            if (prints != 0) {
+                const uint64_t print = job.add(main, {.kind = OpKind::send,
+                                                      .begin = now - look_ns / 2,
+                                                      .duration = 1'000,
+                                                      .result = prints,
+                                                      .handle = terminal,
+                                                      .size = prints});
+                if (told_print != 0 && i + 1 == told_print) {
+                    wait(job, listener, now - kMs, now, Edge{main, EdgeKind::message, 100, print});
+                }
+            }
         }
         const int64_t end = now;
         const uint64_t gives = job.add(main, wokes(end));
@@ -173,11 +187,13 @@ TEST_CASE("end looks: sleeps until a thread has ended") {
     CHECK(Sleeper{.done = {11.5}, .sleeps = 12, .awaited = true}.joined() == 12);
     CHECK(Sleeper{.takes_turns = kMs}.joined() == 60);
     CHECK(Sleeper{.look_ns = 900'000}.joined() == 60);
+    CHECK(Sleeper{.prints = 80}.joined() == 60);
 }
 
 TEST_CASE("end looks: sleeps that begin before the thread does") {
     CHECK(Sleeper{.tells_at = 1}.joined() == 59);
     CHECK(Sleeper{.tells_at = 10}.joined() == 50);
+    CHECK(Sleeper{.prints = 80, .told_print = 20}.joined() == 40);
 }
 
 TEST_CASE("end looks: sleeps of a given length stay") {
@@ -191,6 +207,7 @@ TEST_CASE("end looks: sleeps of a given length stay") {
     CHECK(Sleeper{.done = {0.5, 1.5, 2.5, 3.5, 4.5, 5.5}, .sleeps = 6}.joined() == 0);
     CHECK(Sleeper{.ends = false, .pauses = true}.joined() == 0);  // it was done before, if that is what it means
     CHECK(Sleeper{.look_ns = 2 * kMs}.joined() == 0);
+    CHECK(Sleeper{.prints = 1 << 20}.joined() == 0);
 }
 
 TEST_CASE("end looks: on another storage the thread sees it with its next look") {

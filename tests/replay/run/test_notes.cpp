@@ -32,6 +32,12 @@ TEST_CASE("notes: I/O limits of the control group that this was started in, kept
     note_group_limits({}, "whether the group has some cannot be read", result);
     REQUIRE(result.notes.size() == 2);
     CHECK(result.notes[1] == "Whether the group has some cannot be read.");
+    note_group_limits(result);
+    CHECK(result.notes.size() == 2);
+    result.machine.io_limits.reads = 250;
+    note_group_limits(result);
+    REQUIRE(result.notes.size() == 3);
+    CHECK(result.notes[2] == "The control group that this runs in limits the root's disk: reads 250 a second.");
     const Trust trust = trust_in(result);
     CHECK(trust.level == Trust::Level::fair);
     CHECK(trust.reason.find("an I/O limit of the control group may not hold") != std::string::npos);
