@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kLeastSameLooks = 3;
 
-int64_t join_looks(Plan& plan, TaskId id) {
+void join_looks(Plan& plan, TaskId id) {
     TaskPlan& task = plan.tasks[id];
     std::vector<LookSleep>& sleeps = task.looks.sleeps;
     settle_explained(task);
@@ -20,17 +20,8 @@ int64_t join_looks(Plan& plan, TaskId id) {
         return each.child == 0 && std::binary_search(task.explained.begin(), task.explained.end(), each.op);
     });
     size_t first = 0;  // that nobody has ended yet
-    int64_t ns = 0, unexplained = 0;
-    const auto leave = [&](size_t end) {
-        unexplained += end - first >= kLeastSameLooks ? ns : 0;
-        first = end;
-        ns = 0;
-    };
     for (size_t i = 0; i < sleeps.size(); ++i) {
-        if (!sleeps[i].follows) {
-            leave(i);
-        }
-        ns += sleeps[i].ns;
+        first = sleeps[i].follows ? first : i;
         // That the child which makes the file has ended is as good.
         auto wait = std::lower_bound(task.waits.begin(), task.waits.end(), sleeps[i].since,
                                      [](const WaitFor& each, uint64_t op) { return each.op < op; });
@@ -46,7 +37,11 @@ int64_t join_looks(Plan& plan, TaskId id) {
             grid.sleeps.push_back(sleeps[k].ns);
         }
         task.look_grids.push_back(std::move(grid));
+        if (i + 1 < sleeps.size()) {
+            sleeps[i + 1].follows = false;
+        }
         for (; first <= i; ++first) {
+            const int64_t slept = std::exchange(sleeps[first].ns, 0);
             task.look_grids.back().children += sleeps[first].child != 0 ? 1 : 0;
             if (const TaskId child = sleeps[first].child; child != 0 && child < plan.tasks.size()) {
                 for (const uint64_t op : sleeps_alone(*plan.log, *plan.selector, child)) {
@@ -57,28 +52,55 @@ int64_t join_looks(Plan& plan, TaskId id) {
             }
             task.explained.push_back(sleeps[first].op);
             if (id < plan.helpers.tasks.size() && plan.helpers.tasks[id].beats_at(sleeps[first].op)) {
-                plan.helpers.beats_ns -= std::min(plan.helpers.beats_ns, sleeps[first].ns);
+                plan.helpers.beats_ns -= std::min(plan.helpers.beats_ns, slept);
             }
         }
-        ns = 0;
     }
-    leave(sleeps.size());
     settle_explained(task);
-    return unexplained;
+}
+
+int64_t unexplained_looks(const TaskPlan& task) {
+    int64_t all = 0, ns = 0;
+    size_t count = 0;
+    const auto leave = [&] {
+        all += count >= kLeastSameLooks ? ns : 0;
+        ns = 0;
+        count = 0;
+    };
+    for (const LookSleep& each : task.looks.sleeps) {
+        if (!each.follows) {
+            leave();
+        }
+        if (each.ns == 0 ||
+            (each.child == 0 && std::binary_search(task.explained.begin(), task.explained.end(), each.op))) {
+            leave();
+            continue;
+        }
+        ns += each.ns;
+        ++count;
+    }
+    leave();
+    return all;
 }
 
 }  // namespace
 
-int64_t join_looks(Plan& plan) {
-    int64_t unexplained = 0;
+void join_looks(Plan& plan) {
     for (TaskId task = 1; task < plan.tasks.size(); ++task) {
         if (!plan.tasks[task].looks.sleeps.empty()) {
-            unexplained += join_looks(plan, task);
+            join_looks(plan, task);
         }
         std::sort(plan.tasks[task].look_grids.begin(), plan.tasks[task].look_grids.end(),
                   [](const LookGrid& a, const LookGrid& b) { return a.since < b.since; });
     }
-    return unexplained;
+}
+
+int64_t unexplained_looks(const Plan& plan) {
+    int64_t all = 0;
+    for (const TaskPlan& task : plan.tasks) {
+        all += unexplained_looks(task);
+    }
+    return all;
 }
 
 }  // namespace reprise

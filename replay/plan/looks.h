@@ -9,8 +9,11 @@ namespace reprise {
 
 struct Plan;
 
-/// Once the edges are known: sleeps before a look that has one are over at once. Returns how long the others sleep, ns,
-/// where there are three or more one after the other: what those wait for is not known.
-int64_t join_looks(Plan& plan);
+/// Once the edges are known: sleeps before a look that has one are over at once.
+void join_looks(Plan& plan);
+
+/// How long those sleep that nothing has explained, three or more one after the other, ns: what they wait for is not
+/// known.
+int64_t unexplained_looks(const Plan& plan);
 
 }  // namespace reprise

@@ -73,8 +73,8 @@ public:
     void join_looks() {
         polls_.leave_idlers(plan_);
         const int64_t sampling = samplers_.join(plan_);
-        const int64_t looking = reprise::join_looks(plan_);
-        const int64_t ending = end_looks_.join(plan_, polls_);
+        reprise::join_looks(plan_);
+        const int64_t ending = end_looks_.join(plan_, polls_), looking = unexplained_looks(plan_);
         const int64_t polling =
             std::max<int64_t>(polls_.repeated_sleep_ns() - sampling - ending - requests.slept_ns(), 0);
         // Most of the one are among the other.
