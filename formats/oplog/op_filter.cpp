@@ -377,6 +377,7 @@ void OpSelector::follow(const LogReader& log) {
             if (keeps_file(block.file[i]) && keeps_handle(block.handle[i])) {
                 continue;
             }
+            drops_requests_ = drops_requests_ || !maps;
             drop(maps ? map_dropped_ : request_dropped_, maps ? block.map[i] : block.request[i]);
         }
         log.forget(where);

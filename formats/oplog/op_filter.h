@@ -73,6 +73,8 @@ public:
     bool keeps_file(FileId file) const { return file >= kept_.size() || kept_[file] != 0; }
     bool keeps(const Op& op) const;
     bool keeps_mapping(uint32_t map) const { return map >= map_dropped_.size() || !map_dropped_[map]; }
+    /// Whether some request is of a file that is left out.
+    bool drops_requests() const { return drops_requests_; }
     bool keeps_request(uint32_t request) const {
         return request >= request_dropped_.size() || !request_dropped_[request];
     }
@@ -89,6 +91,7 @@ private:
     bool keeps_memory_ = true;           // of memfds
     std::vector<bool> map_dropped_;      // per mapping; shorter: kept
     std::vector<bool> request_dropped_;  // per request; shorter: kept
+    bool drops_requests_ = false;
 };
 
 }  // namespace reprise

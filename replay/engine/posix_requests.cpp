@@ -11,6 +11,7 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kSlice = 50'000'000;  // ns, after which a wait looks whether the run was stopped
+constexpr size_t kNeedsAhead = 16;      // of the plan's, brought into the processor's caches
 constexpr int64_t kOrderFlags = 0xff;   // of uring_submit: IOSQE_*
 
 /// What it does counts as the time of a call of the op at hand.
@@ -30,6 +31,9 @@ auto as_call(const Do& what) {
 
 /// As keeps(), of a request or its completion: a column that the kind does not have is 0, which is kept.
 bool keeps_request(const Plan& plan, const OpBlock& b, size_t i) {
+    if (!plan.selector->drops_requests()) {
+        return true;
+    }
     if (!plan.selector->keeps_request(b.request[i])) {
         return false;
     }
@@ -147,6 +151,7 @@ bool PosixEngine::await(uint64_t op) {
     if (next_need_ == needs.size() || needs[next_need_].op > op) {
         return true;
     }
+    __builtin_prefetch(&needs[std::min(next_need_ + kNeedsAhead, needs.size() - 1)]);
     return as_call([&] {
         bool goes_on = true;
         for (; next_need_ < needs.size() && needs[next_need_].op <= op; ++next_need_) {
@@ -320,7 +325,7 @@ int64_t PosixEngine::result_of(const OpBlock& b, size_t i) {
     }
     const uint32_t request = b.request[i];
     int64_t result = 0;
-    if (const auto known = told_.find(request); known != told_.end()) {
+    if (const auto known = told_.empty() ? told_.end() : told_.find(request); known != told_.end()) {
         const ToldResult told = known->second;
         told_.erase(known);
         sys::call_ticks.left = told.tick;
