@@ -60,8 +60,8 @@ class Bench:
 
     def fio_words(self, batch):
         return ["fio", "--name=j", "--thread", f"--filename={self.file(f'fio-{batch}')}", "--ioengine=io_uring", "--rw=randread", "--bs=4k",
-                f"--iodepth={options.depth}", f"--iodepth_batch={batch}", "--invalidate=0", "--norandommap", f"--number_ios={options.requests}", "--io_size=1t", "--gtod_reduce=1",
-                "--output-format=json", "--eta=never"]
+                f"--iodepth={options.depth}", f"--iodepth_batch={batch}", "--invalidate=0", "--norandommap", f"--number_ios={options.requests}",
+                "--io_size=1t", "--gtod_reduce=1", "--output-format=json", "--eta=never"]
 
     def run_loop(self, batch):
         """Requests per second."""
