@@ -82,6 +82,41 @@ for how in event flag; do
     ((count >= 4)) || fail "a sampler told by $how: $count waits joined"
 done
 
+# Sleeps after which a thread looks in memory whether another is done; those of a number that is given stay.
+cat >alive.py <<'EOF'
+import concurrent.futures, sys, threading, time, zlib
+data = bytes(1 << 20)
+def work(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        zlib.crc32(data)
+if sys.argv[1] == "alive":
+    thread = threading.Thread(target=work, args=(0.5,))
+    thread.start()
+    while thread.is_alive():
+        time.sleep(0.02)
+elif sys.argv[1] == "future":
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        done = pool.submit(work, 0.5)
+        while not done.done():
+            print("not yet", flush=True)
+            time.sleep(0.02)
+else:
+    threading.Thread(target=work, args=(0.25,)).start()
+    for _ in range(25):
+        time.sleep(0.02)
+open("end", "w").write("end")
+EOF
+for how in alive future; do
+    for _ in 1 2 3; do
+        run 0 "$REPRISE" capture -q -f -o "$how.oplog" -- python3 alive.py "$how"
+        count=$(joined "$how.oplog")
+        ((count < 10)) || break
+    done
+    ((count >= 10)) || fail "sleeps until a thread is done ($how): $count joined"
+done
+joins 0 paced.oplog python3 alive.py paced
+
 # Sleeps between looks at what another process writes, makes, renames or gives back, and for its end, are one wait for it;
 # those until some time stay.
 cat >handover.py <<'EOF'

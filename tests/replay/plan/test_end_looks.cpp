@@ -56,9 +56,7 @@ struct Sleeper {
         int64_t now = kMs;
         std::vector<uint64_t> told;
         for (int i = 0; i < sleeps; ++i) {
-            if (tells_at != 0 && i == tells_at) {
-                told.push_back(job.add(main, wokes(now)));
-            } else if (takes_turns != 0 && i > 0) {
+            if ((tells_at != 0 && i == tells_at) || (takes_turns != 0 && i > 0)) {
                 told.push_back(job.add(main, wokes(now)));
             }
             made.slept.push_back(
