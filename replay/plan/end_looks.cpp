@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "replay/plan/edges_rules.h"
 #include "replay/plan/plan.h"
@@ -35,18 +36,15 @@ bool is_little(const OpBlock& block, size_t i) {
     if (block.has_edges() && !block.edges_of(i).empty()) {
         return false;
     }
+    const OpInfo& row = info(kind);
+    if (row.is(Trait::metadata)) {
+        return !row.is(Trait::changes);
+    }
     switch (kind) {
         case OpKind::compute:
         case OpKind::touch:
         case OpKind::open:
-        case OpKind::close:
-        case OpKind::lseek:
-        case OpKind::stat:
-        case OpKind::fstat:
-        case OpKind::statx:
-        case OpKind::access:
-        case OpKind::readlink:
-        case OpKind::ioctl: return true;
+        case OpKind::close: return true;
         case OpKind::read:
         case OpKind::pread:
         case OpKind::write:
@@ -142,14 +140,13 @@ void EndLooks::begin_after_wakes(const Plan& plan, Loop& loop, const Polls& poll
     }
 }
 
-/// The last of the threads of its process that were done while it slept; none: `among` is 0.
-EndLooks::Done EndLooks::last_done(const Plan& plan, const Loop& loop) const {
-    const ProcessId process = plan.tasks[loop.task].process;
+/// The last of those threads that were done while it slept; none: `among` is 0.
+EndLooks::Done EndLooks::last_done(const Loop& loop, const std::vector<TaskId>& threads) const {
     const int64_t end = loop.looks.back();
     Done last;
     int64_t at = 0;
-    for (TaskId task = 1; task < pauses_.size(); ++task) {
-        if (task == loop.task || plan.tasks[task].process != process) {
+    for (const TaskId task : threads) {
+        if (task == loop.task) {
             continue;
         }
         const std::vector<Pause>& pauses = pauses_[task];
@@ -212,26 +209,33 @@ int64_t EndLooks::join(Plan& plan, const Polls& polls) {
     struct Evidence {
         double chance = 0, needs = kLoopEvidence;
         int64_t ns = 0;
-        std::vector<int64_t> others;  // ns, of loops that do not show it
+        std::vector<int64_t> others;                      // ns, of loops that do not show it
+        std::vector<std::pair<const Loop*, Done>> loops;  // that do
     };
+    std::map<ProcessId, std::vector<TaskId>> threads;
+    for (TaskId task = 1; task < pauses_.size(); ++task) {
+        threads[plan.tasks[task].process].push_back(task);
+    }
     std::map<TaskId, Evidence> all;
-    std::vector<std::pair<const Loop*, Done>> found;
+    std::vector<uint64_t> known;  // sleeps of the task whose cause is
+    TaskId of = 0;
     const auto time_of = [](const Loop& loop) { return loop.looks.back() - loop.begin; };
     for (Loop& loop : loops_) {
         begin_after_wakes(plan, loop, polls);
         if (loop.sleeps.size() < kLeastOfLoop) {
             continue;
         }
-        TaskPlan& task = plan.tasks[loop.task];
-        settle_explained(task);
-        const uint64_t first = loop.sleeps.front().first;
-        const std::vector<uint64_t>& polls = task.requests.polls;
-        if (std::binary_search(task.explained.begin(), task.explained.end(), first) ||
-            std::find(polls.begin(), polls.end(), first) != polls.end()) {
-            continue;  // what it waits for is known
+        const TaskPlan& task = plan.tasks[loop.task];
+        if (std::exchange(of, loop.task) != loop.task) {
+            known = task.explained;
+            known.insert(known.end(), task.requests.polls.begin(), task.requests.polls.end());
+            std::sort(known.begin(), known.end());
+        }
+        if (std::binary_search(known.begin(), known.end(), loop.sleeps.front().first)) {
+            continue;
         }
         Evidence& evidence = all[loop.task];
-        const Done done = last_done(plan, loop);
+        const Done done = last_done(loop, threads[task.process]);
         if (done.among == 0 || done.sleep + 2 < loop.sleeps.size()) {
             evidence.others.push_back(time_of(loop));
             continue;
@@ -244,24 +248,26 @@ int64_t EndLooks::join(Plan& plan, const Polls& polls) {
             evidence.needs = kEndEvidence;
         }
         evidence.ns += time_of(loop);
-        found.emplace_back(&loop, done);
+        evidence.loops.emplace_back(&loop, done);
     }
     int64_t joined = 0;
     bool any = false;
-    for (const auto& [loop, done] : found) {
-        const Evidence& evidence = all[loop->task];
-        const auto others = std::count_if(evidence.others.begin(), evidence.others.end(), [&](int64_t ns) {
-            return static_cast<double>(ns) >= kOtherLoops * static_cast<double>(evidence.ns);
-        });
-        if (evidence.chance - std::log(1 + static_cast<double>(others)) >= evidence.needs) {
+    for (const auto& [id, evidence] : all) {
+        const double least = kOtherLoops * static_cast<double>(evidence.ns);
+        const auto others = std::count_if(evidence.others.begin(), evidence.others.end(),
+                                          [&](int64_t ns) { return static_cast<double>(ns) >= least; });
+        if (evidence.chance - std::log(1 + static_cast<double>(others)) < evidence.needs) {
+            continue;
+        }
+        for (const auto& [loop, done] : evidence.loops) {
             const int64_t ns = join(plan, *loop, done);
             joined += loop->did.empty() ? ns : 0;
-            any = true;
-            TaskPlan& task = plan.tasks[loop->task];
-            settle_explained(task);
-            std::sort(task.look_grids.begin(), task.look_grids.end(),
-                      [](const LookGrid& a, const LookGrid& b) { return a.since < b.since; });
         }
+        any = any || !evidence.loops.empty();
+        TaskPlan& task = plan.tasks[id];
+        settle_explained(task);
+        std::sort(task.look_grids.begin(), task.look_grids.end(),
+                  [](const LookGrid& a, const LookGrid& b) { return a.since < b.since; });
     }
     if (any) {
         number_sources(plan);

@@ -49,7 +49,7 @@ private:
         size_t among = 0;  // threads that were done meanwhile
         bool exits = false;
     };
-    Done last_done(const Plan& plan, const Loop& loop) const;
+    Done last_done(const Loop& loop, const std::vector<TaskId>& threads) const;
     static void begin_after_wakes(const Plan& plan, Loop& loop, const Polls& polls);
     static int64_t join(Plan& plan, const Loop& loop, const Done& done);
     void leave();

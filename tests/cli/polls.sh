@@ -24,6 +24,16 @@ joins() {
     fail "$2: $(joined "$2") joined, not $1"
 }
 
+joins_at_least() {
+    local count
+    for _ in 1 2 3; do
+        run 0 "$REPRISE" capture -q -f -o "$2" -- "${@:3}"
+        count=$(joined "$2")
+        ((count < $1)) || return 0
+    done
+    fail "$2: $count joined, fewer than $1"
+}
+
 joins 3 c.oplog "$polls"
 joins 0 acts.oplog "$polls" lines
 
@@ -74,12 +84,7 @@ stop.set()
 thread.join()
 EOF
 for how in event flag; do
-    for _ in 1 2 3; do
-        run 0 "$REPRISE" capture -q -f -o "sampler-$how.oplog" -- python3 sampler.py "$how"
-        count=$(joined "sampler-$how.oplog")
-        ((count < 4)) || break
-    done
-    ((count >= 4)) || fail "a sampler told by $how: $count waits joined"
+    joins_at_least 4 "sampler-$how.oplog" python3 sampler.py "$how"
 done
 
 # Sleeps after which a thread looks in memory whether another is done; those of a number that is given stay.
@@ -108,12 +113,7 @@ else:
 open("end", "w").write("end")
 EOF
 for how in alive future; do
-    for _ in 1 2 3; do
-        run 0 "$REPRISE" capture -q -f -o "$how.oplog" -- python3 alive.py "$how"
-        count=$(joined "$how.oplog")
-        ((count < 10)) || break
-    done
-    ((count >= 10)) || fail "sleeps until a thread is done ($how): $count joined"
+    joins_at_least 10 "$how.oplog" python3 alive.py "$how"
 done
 joins 0 paced.oplog python3 alive.py paced
 
