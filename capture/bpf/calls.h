@@ -6,6 +6,7 @@
 #include "aio_ring.h"
 #include "inside.h"
 #include "lists.h"
+#include "off.h"
 #include "pages.h"
 #include "shared_maps.h"
 #include "stolen.h"
@@ -297,6 +298,9 @@ int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
     }
     settle_touches(state);
     settle_pages(state);
+    if (state->off > state->enter) {
+        back_on_unseen(task, state);
+    }
     const __u64 now = bpf_ktime_get_ns();
     if (flags & RULE_UNMAPS || ((flags & RULE_NOT_ANON) && (regs->r10 & MAP_SHARED) && !(regs->r10 & MAP_ANONYMOUS))) {
         note_mapping(regs, nr, flags, result);

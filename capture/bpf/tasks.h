@@ -5,6 +5,7 @@
 
 #include "calls.h"
 #include "library_calls.h"
+#include "off.h"
 #include "workers.h"
 
 #define NR_EXIT_GROUP 231
@@ -330,30 +331,7 @@ int BPF_PROG(task_switch, bool preempted, struct task_struct* prev, struct task_
     if (!state->off || state->ended) { /* an ended task may still sleep until its requests to io_uring are over */
         return 0;
     }
-    const __u32 sequence = state->sequence++;
-    struct raw_switch* record = RESERVE(raw_switch);
-    if (!record) {
-        return 0;
-    }
-    fill_head(&record->head, RAW_SWITCH, sizeof *record, sequence, now);
-    record->head.pid = next->tgid;
-    record->head.tid = next->pid;
-    record->off = state->off;
-    record->wake = state->wake;
-    const bool woken = state->wake && state->waker_tid;
-    record->waker_pid = woken ? state->waker_pid : 0;
-    record->waker_tid = woken ? state->waker_tid : 0;
-    record->waker_nr = woken ? state->waker_nr : NO_CALL;
-    record->waker_enter = woken ? state->waker_enter : 0;
-    record->nr = state->off_nr;
-    record->state = state->off_state;
-    record->in_iowait = state->off_iowait;
-    if (woken && state->waker_deferred) {
-        record->head.flags = RAW_FLAG_DEFERRED;
-    }
-    SUBMIT(record);
-    state->off = 0;
-    return 0;
+    return back_on(next, state, now);
 }
 
 #endif

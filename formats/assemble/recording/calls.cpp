@@ -49,7 +49,7 @@ bool RawAssembly::is_op(const raw_call& record, const Syscall& row, bool slept) 
     }
     switch (row.action) {
         case CallAction::wait:
-            // The host of a virtual machine may stop the processor until the sleep is over: then there is no switch.
+            // Recordings of earlier versions lack switches from tasks that a kernel hides.
             return waited || takes_message(record) ||
                    (row.arg == kWaitSleep && record.result == 0 && record.head.time > record.enter + kLong);
         case CallAction::futex:

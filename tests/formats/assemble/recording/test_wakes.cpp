@@ -96,7 +96,7 @@ TEST_CASE("an interrupted sleep depends on the signal, unless it goes on") {
     }
 }
 
-TEST_CASE("a sleep during which the processor ran nothing else, as its host had stopped it, is a sleep") {
+TEST_CASE("a sleep without a switch, as earlier versions recorded some, is a sleep") {
     for (const int64_t result : {0, -EINVAL}) {
         Two job;
         const uint64_t off = job.now + kUs;
