@@ -125,6 +125,7 @@ public:
         }
         const int64_t own = clock_.due(b.begin[i]);
         due_ = std::max(own, released);
+        part_of_look_ = 0;
         if (next_grid_ < grids_.size()) {
             due_ = next_look(b.first + i, released > own);  // else it waited for an op before, or not at all
         }
@@ -238,6 +239,8 @@ private:
         return needs;
     }
 
+    static constexpr int64_t kOfSleep = 50;  // longer computing beside a sleep is work of its own
+
     /// When a look that had to wait for a change sees it: after so many sleeps, of which the plan has made one wait.
     int64_t next_look(uint64_t op, bool waited) {
         while (next_grid_ < grids_.size() && grids_[next_grid_].last < op) {
@@ -250,6 +253,9 @@ private:
         const LookGrid& grid = grids_[next_grid_];
         if (!std::exchange(looking_, true)) {
             looks_since_ = due_;
+        }
+        if (op < grid.first && grid.children == 0 && !grid.sleeps.empty()) {
+            part_of_look_ = grid.sleeps.front() / kOfSleep;
         }
         // Where children sleep, the task waits for those, and what it looks for may come meanwhile.
         if (op < grid.first || !(waited || (op == grid.first && (grid.children != 0 || grid.results)))) {
@@ -332,11 +338,14 @@ private:
         computes_ = true;
         warms_ = Computing::surely(OpKind::compute, b.flags[i]);
         const RingWait* const look = ring_wait(b.first + i);
-        const int64_t own = look == nullptr ? b.duration[i] : std::min(look->own_ns, b.duration[i]);
-        after_wait_ns_ = warms_ && look == nullptr ? warmth_.change(b.begin[i], own, begin_) : 0;
+        const bool counts = look == nullptr && b.duration[i] > part_of_look_;
+        const int64_t own = look != nullptr ? std::min(look->own_ns, b.duration[i]) : counts ? b.duration[i] : 0;
+        after_wait_ns_ = warms_ && counts ? warmth_.change(b.begin[i], own, begin_) : 0;
         compute_ns_ = speeds_.computed(own) + after_wait_ns_;
-        if (look != nullptr && own == 0) {
-            role_ = CausalRole::wait;  // of the rest, what it waited for has been waited for before it
+        if (!counts && own == 0) {
+            // Of a wait for requests, what it waited for has been waited for before it. Of looks between sleeps that
+            // are one wait, there are as many as that takes here.
+            role_ = CausalRole::wait;
         } else if (!serves_ring_ && speeds_.computing.takes_processor(OpKind::compute, b.flags[i])) {
             role_ = CausalRole::compute;
             until_ = compute_deadline(due_, begin_, compute_ns_, noise_.late_wakeup);
@@ -368,9 +377,10 @@ private:
     bool generated_, of_run_, untimed_, serves_ring_;
     bool untimed_call_ = false;
     size_t next_grid_ = 0, next_ring_wait_ = 0;
-    bool looking_ = false;     // it is among the ops of that grid
-    int64_t looks_since_ = 0;  // since then
-    size_t next_wait_ = 0;     // of a run's log
+    bool looking_ = false;      // it is among the ops of that grid
+    int64_t looks_since_ = 0;   // since then
+    int64_t part_of_look_ = 0;  // ns: computing up to that is
+    size_t next_wait_ = 0;      // of a run's log
     CausalRole role_ = CausalRole::call;
     bool computes_ = false, warms_ = false, beside_ = false, inside_ = false;
     int64_t due_ = 0, begin_ = 0, recorded_end_ = 0;

@@ -32,6 +32,7 @@ struct Sleeper {
     int64_t prints = 0;        // bytes after each sleep
     int told_print = 0;        // that somebody waits for
     int64_t look_ns = 20'000;  // compute between two sleeps
+    int64_t think = kMs;       // of the workers after each read
     int64_t result = 0;        // of the sleeps: not 0 where something else ended them
 
     struct Job {
@@ -94,7 +95,7 @@ struct Sleeper {
             }
             size_t turn = 0;
             for (bool paused = !pauses; at + 5 * kMs < until; at += 5 * kMs, offset += kMiB) {
-                read(job, workers[i], in, at, offset);
+                read(job, workers[i], in, at, offset, 5 * kMs - think);
                 const int64_t look = kMs + static_cast<int64_t>(turn + 1) * period;
                 if (takes_turns != 0 && turn < told.size() && look < at + 5 * kMs && look > at + 4 * kMs) {
                     wait(job, workers[i], look - takes_turns, look + 20, Edge{main, EdgeKind::wake, 100, told[turn]});
@@ -106,7 +107,7 @@ struct Sleeper {
                     at += kSleep + kMs;
                 }
             }
-            read(job, workers[i], in, at, offset);
+            read(job, workers[i], in, at, offset, 5 * kMs - think);
             offset += kMiB;
             if (!ends) {
                 wait(job, workers[i], until, end + 30, Edge{main, EdgeKind::wake, 100, gives});
@@ -154,10 +155,11 @@ private:
     static Op wokes(int64_t at) {
         return {.kind = OpKind::wait, .begin = at, .duration = 10, .result = 1, .arg = kWaitWokeOthers};
     }
-    static void read(JobBuilder& job, TaskId task, HandleId in, int64_t at, int64_t offset) {
+    static void read(JobBuilder& job, TaskId task, HandleId in, int64_t at, int64_t offset,
+                     int64_t duration = 4 * kMs) {
         job.add(task, {.kind = OpKind::pread,
                        .begin = at,
-                       .duration = 4 * kMs,
+                       .duration = duration,
                        .result = 4096,
                        .handle = in,
                        .fd = 5,
@@ -215,6 +217,12 @@ TEST_CASE("end looks: on another storage the thread sees it with its next look")
     CHECK(std::abs(job.predicted(4 * kMs) - 60 * kPeriod) < 2 * kPeriod);
     CHECK(std::abs(job.predicted(1 * kMs) - 24 * kPeriod) < 2 * kPeriod);
     CHECK(std::abs(job.predicted(19 * kMs) - 238 * kPeriod) < 2 * kPeriod);
+}
+
+TEST_CASE("end looks: looks for which there is no time are not computed") {
+    // 200 looks would take 40 ms. The reads, which took a second, take one.
+    const Sleeper job{.done = {199.5}, .sleeps = 200, .look_ns = 200'000, .think = 1'000};
+    CHECK(job.predicted(1'000) < kSleep + kMs);
 }
 
 }  // namespace reprise::test
