@@ -94,6 +94,9 @@ int64_t Compute::burn_until(int64_t deadline_ns) {
         } else {
             spin_pause();
         }
+        if (glance_.call != nullptr) {
+            glance_.call(glance_.of);
+        }
         const int64_t now = now_ns();
         if (now - before > kHole) {
             holes += now - before;

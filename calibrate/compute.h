@@ -21,6 +21,12 @@ std::string_view policy_name(DelayPolicy policy);
 /// Of the word as on the command line; `automatic` for any other than sleep, spin, work.
 DelayPolicy policy_of(std::string_view word);
 
+/// What is called about once a microsecond while a thread computes; none where `call` is null.
+struct Glance {
+    void (*call)(void* of) = nullptr;
+    void* of = nullptr;
+};
+
 /// Computing on behalf of one thread. Not thread-safe.
 class Compute {
 public:
@@ -32,6 +38,7 @@ public:
     Compute& operator=(const Compute&) = delete;
 
     DelayPolicy policy() const { return policy_; }
+    void glance_at(const Glance& glance) { glance_ = glance; }
 
     /// Computes until `deadline_ns` (CLOCK_MONOTONIC), and beyond it for as long as others had the processor meanwhile.
     /// Only where the policy is spin or work.
@@ -52,6 +59,7 @@ private:
     uint64_t anchor_ticks_limit_;
     TickPoint anchor_;
     std::unique_ptr<Memory> memory_;
+    Glance glance_;
 };
 
 }  // namespace reprise

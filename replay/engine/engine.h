@@ -27,8 +27,11 @@
 //
 // It may have
 //
-//   void watch(int64_t until_ns);
+//   void watch(int64_t until_ns, bool sleeps);
 //       Nothing is to be done before `until_ns`, CLOCK_MONOTONIC: it takes note of requests that are done meanwhile.
+//       `sleeps`: the job slept, and did not wait for the next one of an open loop.
+//   void glance();
+//       The same while the task computes, about once a microsecond: it does not wait.
 //
 // Other ops are submitted in the order of the task. Under pace afap several may be in flight; an engine for which the
 // order of two ops matters completes the first before it submits the second. The loop waits for all ops in flight

@@ -79,7 +79,12 @@ public:
     /// Results of requests that were asked for before they were done.
     size_t complete(std::span<Completion> out, bool wait);
     /// See engine.h. Those of the ring that the task used last.
-    void watch(int64_t until_ns);
+    void watch(int64_t until_ns, bool sleeps);
+    void glance() {
+        if (ring_ != nullptr && ring_->in_flight() != 0) {
+            ring_->look();
+        }
+    }
 
 protected:
     /// For engines that change what is asked for: requests are performed at once where they are submitted.

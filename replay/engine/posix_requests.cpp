@@ -90,10 +90,10 @@ bool PosixEngine::await(const RequestNeed& need) {
     if (ring.has(need.count, need.request)) {
         return true;
     }
-    const uint64_t count = need.request == 0 ? need.count : 0;
+    uint64_t count = need.request == 0 ? need.count : 0;
     if (in_line_ && !at_once_ && !need.looks && &ring == ring_) {
         in_line_ = false;
-        ring.submit_and_wait(kSlice, count);
+        ring.submit_and_wait(kSlice, std::exchange(count, 0));
     } else if (in_line_) {
         hand_over();
     }
@@ -114,7 +114,7 @@ bool PosixEngine::await(const RequestNeed& need) {
         if (need.looks && looks_ && ring.in_flight() != 0) {
             look_on(ring, need);
         } else {
-            ring.wait(kSlice, count);
+            ring.wait(kSlice, std::exchange(count, 0));
         }
         if (ring.has(need.count, need.request) || ring.in_flight() != 0) {
             if (std::exchange(told, false)) {
@@ -367,9 +367,9 @@ int64_t PosixEngine::result_of(const OpBlock& b, size_t i) {
     return take_kept(request);
 }
 
-void PosixEngine::watch(int64_t until_ns) {
+void PosixEngine::watch(int64_t until_ns, bool sleeps) {
     constexpr int64_t kBefore = 200'000;  // ns: a wait in the kernel may end later than asked for
-    if (ring_ == nullptr) {
+    if (ring_ == nullptr || (sleeps && !ring_->tells())) {
         return;
     }
     if (in_line_) {

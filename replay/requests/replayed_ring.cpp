@@ -36,7 +36,7 @@ private:
     std::optional<std::lock_guard<std::mutex>> held_;
 };
 
-ReplayedRing::ReplayedRing(const RingOptions& options) : shared_(options.shared) {
+ReplayedRing::ReplayedRing(const RingOptions& options) : shared_(options.shared), aio_(options.aio) {
     buffer_bytes_ = (std::max<size_t>(options.buffer_bytes, 1) + kPage - 1) / kPage * kPage;
     const size_t most = std::max<size_t>(kMostArea / buffer_bytes_, 1);
     buffers_ = static_cast<uint32_t>(std::clamp<size_t>(options.queue.depth, 1, std::min<size_t>(kMostBuffers, most)));
@@ -202,6 +202,11 @@ uint32_t ReplayedRing::missing(uint64_t count) const {
     return static_cast<uint32_t>(std::clamp<uint64_t>(std::min(missing, flying), 1, came_.size()));
 }
 
+/// How long to wait for `least`. What libaio returns at a time is done at a time, in the recording, too.
+int64_t ReplayedRing::for_several(int64_t ns, uint32_t least) const {
+    return least > 1 && !aio_ ? std::min(ns, kTogether) : ns;
+}
+
 void ReplayedRing::submit_and_wait(int64_t ns, uint64_t count) {
     if (shared_ || line_ == 0) {
         submit();
@@ -209,7 +214,8 @@ void ReplayedRing::submit_and_wait(int64_t ns, uint64_t count) {
         return;
     }
     size_t submitted = 0;
-    const size_t done = queue_->submit_and_take(came_, ns, missing(count), &submitted);
+    const uint32_t least = missing(count);
+    const size_t done = queue_->submit_and_take(came_, for_several(ns, least), least, &submitted);
     line_ -= static_cast<uint32_t>(std::min<size_t>(submitted, line_));
     put({came_.data(), done});
     submit();
@@ -217,7 +223,8 @@ void ReplayedRing::submit_and_wait(int64_t ns, uint64_t count) {
 
 void ReplayedRing::wait(int64_t ns, uint64_t count) {
     if (!shared_) {
-        put({came_.data(), queue_->take(came_, ns, missing(count))});
+        const uint32_t least = missing(count);
+        put({came_.data(), queue_->take(came_, for_several(ns, least), least)});
         return;
     }
     std::unique_lock taking(taking_, std::try_to_lock);

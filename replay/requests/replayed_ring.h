@@ -49,6 +49,10 @@ public:
     /// The next ones, which do not go through this ring, count as done.
     void skip(uint64_t count);
     bool shared() const { return shared_; }
+    /// Whether a recording has when the kernel was done with a request, and not when the job took its result.
+    bool tells() const { return !aio_; }
+    /// ns. Waking up for each request costs little beside storage that takes longer.
+    static constexpr int64_t kTogether = 50'000;
     /// Waits a moment for another thread's skip().
     void wait_for_skips();
     void submit();
@@ -57,7 +61,9 @@ public:
     bool has(uint64_t count, uint32_t id);
     /// Takes what is done without waiting.
     void look();
-    /// Waits a while for some more: where nobody else uses the ring, until `count` requests are done (0: one more).
+    /// Waits a while for some more: where nobody else uses the ring, until `count` requests are done (0: one more). Of
+    /// io_uring no longer than kTogether for several: the kernel tells nobody when a request was done, and each has a
+    /// latency of its own.
     void wait(int64_t ns, uint64_t count);
     /// submit(), then wait().
     void submit_and_wait(int64_t ns, uint64_t count);
@@ -91,6 +97,7 @@ private:
     uint32_t number_of(const std::byte* buffer) const;
     void hand_over();
     uint32_t missing(uint64_t count) const;
+    int64_t for_several(int64_t ns, uint32_t least) const;
     /// Adds; in a ring of one task without a bus lock.
     template <class Count, class More>
     void add_to(std::atomic<Count>& count, More more) const {
@@ -103,7 +110,7 @@ private:
 
     std::unique_ptr<RequestQueue> queue_;
     int refused_ = 0;
-    const bool shared_;
+    const bool shared_, aio_;
     std::byte* area_ = nullptr;
     size_t area_bytes_ = 0, buffer_bytes_ = 0;
     uint32_t buffers_ = 1;

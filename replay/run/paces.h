@@ -77,12 +77,14 @@ public:
     uint64_t after(const OpBlock& b, size_t i, uint64_t, int64_t, const Watch& watch) {
         const auto kind = static_cast<OpKind>(b.kind[i]);
         if (waits_until(kind, b.arg[i])) {
-            watch(at(OpRef::end_of(b.begin[i], b.duration[i])));
+            watch(at(OpRef::end_of(b.begin[i], b.duration[i])), false);
         }
         if (computing_.takes_processor(kind, b.flags[i])) {
             compute_.fill(at(OpRef::end_of(b.begin[i], b.duration[i])));
         } else if (info(kind).is(Trait::passes_time)) {
-            delay_.until(at(OpRef::end_of(b.begin[i], b.duration[i])));
+            const int64_t until = at(OpRef::end_of(b.begin[i], b.duration[i]));
+            watch(until, true);
+            delay_.until(until);
         } else if (kind == OpKind::gpu_submit) {
             stream(b, i).submit(delay_.now_ns(), scaled(b.size[i]));
         } else if (kind == OpKind::gpu_wait) {
@@ -92,6 +94,8 @@ public:
         }
         return Clock::ticks();
     }
+    /// See Engine::glance().
+    void glance_at(const Glance& glance) { compute_.glance_at(glance); }
     void released() {}
     static void there(uint64_t) {}
     int64_t lag_ns() const { return lag_; }
@@ -154,8 +158,8 @@ public:
         return true;
     }
 
-    /// `begin`: tick at which the op was issued. Returns when it ended. `watch(until)`: takes note of requests that are
-    /// done while the task waits for the next one of an open loop, and is back before `until`.
+    /// `begin`: tick at which the op was issued. Returns when it ended. `watch(until, sleeps)`: takes note of requests
+    /// that are done while the task waits for the next one of an open loop, or sleeps, and is back before `until`.
     template <class Watch>
     uint64_t after(const OpBlock& b, size_t i, uint64_t begin, int64_t result, const Watch& watch) {
         const uint64_t end = pass_op(b, i, begin, result, watch);
@@ -165,6 +169,7 @@ public:
         }
         return end;
     }
+    void glance_at(const Glance& glance) { compute_.glance_at(glance); }
     /// Of the op at hand, for its row.
     uint64_t flags() const { return flags_; }
     /// The op at hand waited until now for others: it was not late before.
@@ -192,11 +197,12 @@ private:
             case CausalRole::compute: compute_.take(step_.until()); break;
             case CausalRole::delay:
                 if (step_.arrival()) {
-                    watch(step_.until());
+                    watch(step_.until(), false);
                 }
                 if (const WaitFor* const by = step_.ended_by()) {
                     until_timer(*by);
                 } else if (gives_processor_back(b, i)) {
+                    watch(step_.until(), true);
                     delay_.until(step_.until());
                 } else {
                     pass(step_.until());

@@ -68,7 +68,12 @@ public:
           pace_(pace),
           spawner_(spawner),
           spin_(spin),
-          explained_(task_.explained) {}
+          explained_(task_.explained) {
+        if constexpr (
+            requires { engine_.glance(); } && requires { pace_.glance_at(Glance{}); }) {
+            pace_.glance_at({[](void* engine) { static_cast<Engine*>(engine)->glance(); }, &engine_});
+        }
+    }
 
     /// False where the run was stopped.
     bool block(const OpBlock& b) {
@@ -332,10 +337,10 @@ private:
     // --- asynchronous requests whose result the job took note of before they are done here
 
     auto watch() {
-        if constexpr (requires { engine_.watch(int64_t{}); }) {
-            return [this](int64_t until) { engine_.watch(until); };
+        if constexpr (requires { engine_.watch(int64_t{}, true); }) {
+            return [this](int64_t until, bool sleeps) { engine_.watch(until, sleeps); };
         } else {
-            return [](int64_t) {};
+            return [](int64_t, bool) {};
         }
     }
 

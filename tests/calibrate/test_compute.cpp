@@ -46,6 +46,23 @@ TEST_CASE("computing is never too short, and has the processor all the time") {
     }
 }
 
+TEST_CASE("what happens beside computing is looked at all the time, of short computing too") {
+    const double tick = tick_length();
+    for (const DelayPolicy policy : {DelayPolicy::spin, DelayPolicy::work}) {
+        CAPTURE(policy_name(policy));
+        Compute compute(policy, nullptr, nullptr, tick);
+        uint64_t glances = 0;
+        compute.glance_at({[](void* count) { ++*static_cast<uint64_t*>(count); }, &glances});
+        compute.take(monotonic_ns() + kMs);  // its memory is there from now on
+        glances = 0;
+        compute.take(monotonic_ns() + 20'000);
+        CHECK(glances > 0);
+        const uint64_t before = glances;
+        compute.fill(monotonic_ns() + 10 * kMs);
+        CHECK(glances > before + 100);
+    }
+}
+
 TEST_CASE("more computing threads than processors: each has its own time, and is counted meanwhile") {
     const double tick = tick_length();
     SpinTokens tokens;

@@ -108,6 +108,43 @@ TEST_CASE_FIXTURE(Queues, "requests: each kind of queue does what is asked, and 
     CHECK(ring.has(5, 0));
 }
 
+TEST_CASE_FIXTURE(Queues, "requests: each is seen when it is done, also while several are waited for") {
+    std::array<int, 2> early{}, late{};
+    REQUIRE(pipe2(early.data(), O_CLOEXEC) == 0);
+    REQUIRE(pipe2(late.data(), O_CLOEXEC) == 0);
+    RingOptions options;
+    options.queue.depth = 4;
+    ReplayedRing ring(options);
+    REQUIRE(ring.refused() == 0);
+    ring.add(read(1, early[0], -1, 1, ring.buffer()));
+    ring.add(read(2, late[0], -1, 1, ring.buffer()));
+    ring.submit_and_wait(kSlice, 2);
+    CHECK_FALSE(ring.has(1, 0));
+    std::thread writer([&] {
+        CHECK(write(early[1], "a", 1) == 1);
+        while (ring.in_flight() == 2) {
+            std::this_thread::yield();
+        }
+        CHECK(write(late[1], "b", 1) == 1);
+    });
+    for (int turns = 0; turns < 1000 && !ring.has(2, 0); ++turns) {
+        ring.wait(10 * kSlice, 0);
+    }
+    CHECK(ring.has(2, 0));
+    writer.join();
+    std::array<uint64_t, 2> seen{};
+    for (uint32_t id = 1; id <= 2; ++id) {
+        int64_t result = 0;
+        bool known = false;
+        CHECK(ring.claim(id, &result, &seen[id - 1], &known));
+        CHECK(result == 1);
+    }
+    CHECK(seen[0] < seen[1]);
+    for (const int fd : {early[0], early[1], late[0], late[1]}) {
+        ::close(fd);
+    }
+}
+
 TEST_CASE_FIXTURE(Queues, "requests: of a read that takes whole blocks, what was asked for counts") {
     RingOptions options;
     options.queue.depth = 4;

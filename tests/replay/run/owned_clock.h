@@ -46,14 +46,30 @@ struct OwnedClock {
     class Compute {
     public:
         Compute(DelayPolicy, SpinTokens*, const std::atomic<uint32_t>*, double) {}
-        static void take(int64_t ns) { pass_until(ns); }
-        static void fill(int64_t ns) { pass_until(ns); }
+        void take(int64_t ns) {
+            glance_.call(glance_.of);
+            pass_until(ns);
+        }
+        void fill(int64_t ns) { take(ns); }
+        void glance_at(const Glance& glance) { glance_ = glance; }
+
+    private:
+        Glance glance_;
     };
 };
 
 /// Calls take as long as they do in a prediction.
 class OwnedEngine {
 public:
+    static inline thread_local uint64_t glances = 0;
+    static inline thread_local std::vector<int64_t> sleeps;  // until when, ns
+
+    static void glance() { ++glances; }
+    static void watch(int64_t until_ns, bool asleep) {
+        if (asleep) {
+            sleeps.push_back(until_ns);
+        }
+    }
     OwnedEngine(const Plan& plan, VirtualCalls& calls, bool tells) : plan_(plan), calls_(calls), tells_(tells) {}
     static bool before(const OpBlock&, size_t) { return false; }
     int64_t submit(const OpBlock& b, size_t i) {

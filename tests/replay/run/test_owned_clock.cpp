@@ -253,6 +253,24 @@ TEST_CASE_FIXTURE(OwnedJob, "owned clock: faster and slower computing") {
     }
 }
 
+TEST_CASE_FIXTURE(OwnedJob, "owned clock: requests are looked for while a task computes, and while it sleeps") {
+    const TaskId task = job.lone_task();
+    job.add(task, op(fstat, 0, 10));
+    job.add(task, compute_op(10, 400));
+    Op sleep = op(wait, 410, 80);
+    sleep.arg = kWaitSleep;
+    job.add(task, sleep);
+    job.add(task, compute_op(490, 300));
+    speeds.computing.policy = DelayPolicy::spin;
+    for (const Pace pace : {Pace::timed, Pace::causal}) {
+        OwnedEngine::glances = 0;
+        OwnedEngine::sleeps.clear();
+        replay(pace);
+        CHECK(OwnedEngine::glances >= 2);
+        CHECK(OwnedEngine::sleeps == std::vector<int64_t>{kStart + 490 * kUs});
+    }
+}
+
 TEST_CASE_FIXTURE(OwnedJob, "owned clock: how late a task is now, early or not late is 0") {
     const TaskId punctual = job.lone_task(), slow = job.lone_task();
     const FileId file = job.file("/data/in");
