@@ -43,6 +43,8 @@ def options():
     parser.add_argument("--out", type=pathlib.Path, help="folder of the results; what is there already is not measured again "
                         "[default build/accuracy, with --quick build/accuracy/quick]")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--recordings", type=int, metavar="N", help="record in the first N rounds only; later ones replay the Nth recording "
+                        "again, which spares slow storage the time [default: in each round]")
     parser.add_argument("--fresh", action="store_true", help="forget the results in --out and begin anew")
     parser.add_argument("--force", action="store_true", help="go on though commit, machine or data differ from those of the results in --out")
     parser.add_argument("--nice", type=int, default=0, metavar="N", help="run everything at this priority, e.g. -15 on a machine in use")
@@ -61,6 +63,7 @@ def options():
         parser.error("--write-docs requires full rounds, without --quick")
     if arguments.quick:
         arguments.rounds = 1
+    arguments.recordings = arguments.recordings or arguments.rounds
     if arguments.out is None:
         arguments.out = jobs.TOP / "build" / "accuracy" / ("quick" if arguments.quick else "")
     return arguments
@@ -145,11 +148,13 @@ class Session:
     def model(self, name):
         return self.arguments.out / f"model-{name}.json"
 
-    def forget(self):
-        """The logs of a round."""
-        for log, _ in self.recorded.values():
-            log.unlink(missing_ok=True)
-        self.recorded, self.ran = {}, {}
+    def forget(self, number):
+        """What belongs to the rounds before round `number`."""
+        self.ran = {}
+        if number < self.arguments.recordings:
+            for log, _ in self.recorded.values():
+                log.unlink(missing_ok=True)
+            self.recorded = {}
 
     def recording(self, job, place):
         key = (job, place)
@@ -248,7 +253,7 @@ def measure_rounds(stack, arguments, cells, reprise, rounds):
     last = None
     for cell, number in sorted(missing, key=lambda one: (one[1], order[one[0]])):
         if number != last:
-            session.forget()
+            session.forget(number)
             measure.back_fragments()
             last = number
         with alone(arguments.lock):
