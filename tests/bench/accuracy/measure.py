@@ -224,11 +224,23 @@ class Bench:
 
     # --- its replay
 
+    def _share(self, storage, job, root):
+        """Of requests in flight, what memory takes for a page decides on fast storage, and that differs by 40 % with where the page lies. So
+        the replay reads the job's own file, which no job changes."""
+        if job.data != "random.bin" or storage.kind == "tmpfs" or storage.fuse:
+            return
+        own = self._place(storage, job) / job.data
+        for copy in root.rglob(job.data):
+            if copy.stat().st_size == own.stat().st_size:
+                copy.unlink()
+                os.link(own, copy)
+
     def replay(self, job, log, storage, regime, options=(), keep=None):
         root = storage.path / "replay"
         clear(root)
         root.mkdir()
         execute([self.reprise, "prepare", "-q", log, "--root", root])
+        self._share(storage, job, root)
         self._state(storage, regime, root)
         out, result = self.work / "run.oplog", self.work / "run.json"
         for path in (out, result):
