@@ -103,7 +103,12 @@ int64_t Simulation::begin(uint32_t slot, int64_t known_ns) {
         make_room();
         const int64_t end = calls_.start_request(request.call, request.handle, request.asked, now_);
         at_request(end, slot);
-        return VirtualCalls::was_cached(request.call) ? end : now_;
+        if (VirtualCalls::was_cached(request.call)) {
+            return end;
+        }
+        // Memory serves a read within the call that makes it; a limit does not.
+        const bool within = options_.storage.inline_reads && request.call.done && request.asked.reads();
+        return within ? std::min(end, now_ + options_.storage.read_ns(request.asked.size)) : now_;
     }
     calls_.count_moved(request.asked);
     request.call.done = true;

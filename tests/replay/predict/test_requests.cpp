@@ -173,6 +173,18 @@ TEST_CASE_FIXTURE(Ringed, "requests: limits hold for all that are in flight") {
     CHECK(us(64) == doctest::Approx(320 * 100).epsilon(kClose));
 }
 
+TEST_CASE_FIXTURE(Ringed, "requests: memory serves a read within the call that makes it") {
+    Ring all;
+    SUBCASE("io_uring") { all = ring(job.lone_task()); }
+    SUBCASE("libaio") { all = {job.lone_task()}; }
+    keep_full(all, 8, 80);
+    CHECK(us(8) == doctest::Approx(10 * 100).epsilon(kClose));
+    model.inline_reads = true;
+    CHECK(us(8) == doctest::Approx(80 * 100).epsilon(kClose));
+    model.reads_per_s = 5'000;
+    CHECK(us(8) == doctest::Approx(80 * 200).epsilon(kClose));
+}
+
 TEST_CASE_FIXTURE(Ringed, "requests: rows by depth say how many are served, whatever the parallelism") {
     Ring all = ring(job.lone_task());
     keep_full(all, 32, 320);
