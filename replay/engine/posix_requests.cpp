@@ -315,6 +315,7 @@ int64_t PosixEngine::enter(const OpBlock& b, size_t i) {
             hand_over();
             return 0;
         });
+        glance();  // memory is done with a request when the call returns
     }
     return goes_on ? b.result[i] : not_performed(LeftOut::stopped);
 }
