@@ -46,11 +46,11 @@ struct OwnedClock {
     class Compute {
     public:
         Compute(DelayPolicy, SpinTokens*, const std::atomic<uint32_t>*, double) {}
-        void take(int64_t ns) {
+        void take(int64_t ns) const {
             glance_.call(glance_.of);
             pass_until(ns);
         }
-        void fill(int64_t ns) { take(ns); }
+        void fill(int64_t ns) const { take(ns); }
         void glance_at(const Glance& glance) { glance_ = glance; }
 
     private:
