@@ -32,8 +32,8 @@ static __always_inline int back_on(struct task_struct* task, struct task_state* 
     return 0;
 }
 
-/* Some kernels trace no switch from tasks that they hide (the agent of a virtual machine), to whomever. Who follows on
- * one of those is known to run when its call returns. */
+/* Some kernels hide tasks (the agent of a virtual machine), and trace no switch from one of them to any other. A task
+ * that got its processor from a hidden one is noticed when its call returns. */
 static __noinline int back_on_unseen(struct task_struct* task, struct task_state* state) {
     return back_on(task, state, bpf_ktime_get_ns());
 }

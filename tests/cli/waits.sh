@@ -95,8 +95,8 @@ while read -r way kind class edge source; do
     python3 look.py "$way" "$kind" "$class" "$edge" "$source" 2>"$err" || fail "$way: $(tail -n 1 "$err")"
 done <<<"$ways"
 
-# Kernels may hide the switches from some tasks to others (the agent of a virtual machine): who followed on one of those
-# had computed in the log for as long as it had slept.
+# Some kernels hide tasks (the agent of a virtual machine), and trace no switch from one of them. A task that ran right
+# after one had computed in the log for as long as it had slept.
 cat >polls.py <<'EOF_PY'
 import select, threading
 def polls():

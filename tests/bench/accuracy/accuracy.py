@@ -63,7 +63,10 @@ def options():
         parser.error("--write-docs requires full rounds, without --quick")
     if arguments.quick:
         arguments.rounds = 1
-    arguments.recordings = arguments.recordings or arguments.rounds
+    if arguments.recordings is None:
+        arguments.recordings = arguments.rounds
+    if min(arguments.rounds, arguments.recordings) < 1:
+        parser.error("--rounds and --recordings take numbers from 1 on")
     if arguments.out is None:
         arguments.out = jobs.TOP / "build" / "accuracy" / ("quick" if arguments.quick else "")
     return arguments

@@ -44,6 +44,13 @@ struct Ringed {
 
     uint64_t put(TaskId task, Op op) { return job.writer().append(task, op); }
     Ring ring(TaskId task) { return {task, job.handle(0, O_RDWR, HandleKind::other)}; }
+    Ring of_each_kind() {
+        const TaskId task = job.lone_task();
+        Ring all{task};
+        SUBCASE("io_uring") { all = ring(task); }
+        SUBCASE("libaio") {}
+        return all;
+    }
 
     uint32_t submit(Ring& ring, int64_t flags = 0, HandleId of = 0, int64_t code = IORING_OP_READ, uint64_t after = 0) {
         std::vector<Edge> edges;
@@ -147,9 +154,7 @@ constexpr auto kClose = 0.05;
 }  // namespace
 
 TEST_CASE_FIXTURE(Ringed, "requests: a ring that is kept full at 32, on devices that serve 1, 8 and 64 at once") {
-    Ring all;
-    SUBCASE("io_uring") { all = ring(job.lone_task()); }
-    SUBCASE("libaio") { all = {job.lone_task()}; }
+    Ring all = of_each_kind();
     keep_full(all, 32, 320);
     CHECK(us(1) == doctest::Approx(320 * 100).epsilon(kClose));
     CHECK(us(8) == doctest::Approx(320 * 100 / 8).epsilon(kClose));
@@ -174,9 +179,7 @@ TEST_CASE_FIXTURE(Ringed, "requests: limits hold for all that are in flight") {
 }
 
 TEST_CASE_FIXTURE(Ringed, "requests: memory serves a read within the call that makes it") {
-    Ring all;
-    SUBCASE("io_uring") { all = ring(job.lone_task()); }
-    SUBCASE("libaio") { all = {job.lone_task()}; }
+    Ring all = of_each_kind();
     keep_full(all, 8, 80);
     CHECK(us(8) == doctest::Approx(10 * 100).epsilon(kClose));
     model.inline_reads = true;
