@@ -83,8 +83,29 @@ bool LockWords::Word::waiters_wake() const {
                        [&](uint32_t tid) { return std::find(wakers.begin(), wakers.end(), tid) != wakers.end(); });
 }
 
+bool LockWords::Word::only_timed() const { return !mutex() && timed == waits; }
+
 bool LockWords::Process::near_gil(uint64_t word) const {
     return gil != 0 && word + kAroundGil >= gil && word <= gil + kAroundGil;
+}
+
+// What was done with the two words of a condition variable; of one word where the next is none of it. Two tasks that
+// wait in turn use a word each.
+LockWords::Word LockWords::Process::condition_at(uint64_t address) const {
+    Word both = words.at(address);
+    const auto second = words.find(address + kConditionWords);
+    if (second != words.end() && both.only_timed() && second->second.only_timed()) {
+        const Word& other = second->second;
+        both.waits += other.waits;
+        both.timed += other.timed;
+        for (const uint32_t tid : other.waiters) {
+            note(both.waiters, tid);
+        }
+        for (const uint32_t tid : other.wakers) {
+            note(both.wakers, tid);
+        }
+    }
+    return both;
 }
 
 void LockWords::settle() {
@@ -92,15 +113,12 @@ void LockWords::settle() {
         uint64_t most = kFewestGilWaits - 1;
         for (const auto& [address, word] : process.words) {
             words_dropped_ += word.mutex() ? 1 : 0;
-            if (word.mutex() || word.waits <= most || word.timed != word.waits) {
-                continue;
-            }
+            const Word condition = process.condition_at(address);
             // A process has one such lock: the busiest candidate.
-            if (!word.waiters_wake()) {
-                continue;
+            if (condition.only_timed() && condition.waits > most && condition.waiters_wake()) {
+                most = condition.waits;
+                process.gil = address;
             }
-            most = word.waits;
-            process.gil = address;
         }
         words_dropped_ += process.gil != 0;
     }

@@ -47,11 +47,13 @@ private:
         /// Most of its waits are for a mutex. Words that count (Rust's Condvar, barriers) have that value once.
         bool mutex() const { return contended * 2 > waits; }
         bool waiters_wake() const;
+        bool only_timed() const;
     };
     struct Process {
         std::map<uint64_t, Word> words;
         uint64_t gil = 0;  // of Python's interpreter lock; 0: none
         bool near_gil(uint64_t word) const;
+        Word condition_at(uint64_t address) const;
     };
     std::unordered_map<uint32_t, Process> processes_;
     size_t words_ = 0;

@@ -355,6 +355,30 @@ TEST_CASE("a condition that others signal is no interpreter lock, however often 
     }
 }
 
+TEST_CASE("two tasks that wait for the interpreter lock in turn: each has a word of its condition for itself") {
+    // Words 4 bytes apart are of one condition of glibc.
+    for (const uint64_t apart : {4U, 64U}) {
+        CAPTURE(apart);
+        RawJob job;
+        job.call(SYS_getpid, {}, 0);
+        for (int i = 0; i < 12; ++i) {
+            const uint32_t waiter = i % 2 ? 2 : 1, waker = 3 - waiter;
+            const uint64_t word = 0x6000 + (i % 2) * apart, from = job.now;
+            job.as(100, waiter);
+            job.woken(from + 2 * kUs, from + 50 * kUs, from + 51 * kUs, SYS_futex, 100, waker, SYS_futex,
+                      from + 40 * kUs);
+            job.call_at(from + kUs, from + 52 * kUs, SYS_futex, {word, 0x189, 0, 0x7fff}, 0);
+            job.as(100, waker);
+            job.call_at(job.now + kUs, job.now + 2 * kUs, SYS_futex, {word, 0x81, 1}, 1);
+        }
+        size_t locks = 0;
+        for (const Op& op : job.assemble().of_kind(OpKind::wait)) {
+            locks += op.arg == kWaitLock ? 1 : 0;
+        }
+        CHECK(locks == (apart == 4 ? 12 : 0));
+    }
+}
+
 TEST_CASE("who waits for the interpreter lock of a thread that blocks waits for that, and not while one computes") {
     struct Case {
         uint64_t blocked_us;  // of the 6 ms for which the other waits
