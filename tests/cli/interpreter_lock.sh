@@ -50,7 +50,7 @@ for way in held given-back; do
     cp "$out" dump
     read -r waits causes < <(python3 look.py)
     if [[ $way == held ]]; then
-        ((causes >= 10)) || fail "of $waits waits for the lock, $causes have a cause: each of 32 reads made the other thread wait"
+        ((causes >= 10)) || fail "of $waits waits for the lock, $causes have a cause: each of 32 reads made the other thread wait; all waits: $(grep -o ' wait result=[-0-9]* arg=[0-9]*' dump | sort | uniq -c | tr -s '\n ' ' '); Python: $(python3 -VV | tr '\n' ' ')"
     else
         ((causes <= 3)) || fail "of $waits waits for the lock, $causes have a cause, and nobody held it while reading"
     fi
