@@ -89,10 +89,10 @@ void RequestScan::see_pause(const OpBlock& block, size_t i) {
 
 void RequestScan::see_poll(const OpBlock& block, size_t i) {
     const int64_t arg = block.arg[i];
-    // The kernel interrupts it to report results of io_uring.
+    // The kernel interrupts a wait, whatever it is for, to report results of io_uring.
     const bool cut = block.result[i] == -EINTR;
     const bool polls =
-        (arg == kWaitPoll || wait_class(arg) == kWaitEpoll || arg == kWaitUnknown) && (block.result[i] > 0 || cut);
+        cut || ((arg == kWaitPoll || wait_class(arg) == kWaitEpoll || arg == kWaitUnknown) && block.result[i] > 0);
     const bool by_others = block.has_edges() && !block.edges_of(i).empty();
     poll_ = {};
     if (block.task == task_ && polls && !by_others) {

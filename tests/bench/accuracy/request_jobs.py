@@ -89,5 +89,5 @@ def programs(quick):
                      needs=("deepspeed",), in_flight=True, places=("xfs-50", "fuse-1ms")),
             jobs.Job("liburing-loader", "random.bin", ("{python}", jobs.HERE / "jobs/uring_loader.py", "{data}", "16", 100 // half, "65536", "50"),
                      needs=("liburing",), in_flight=True, places=SEVERAL),
-            jobs.Job("mariadb", "mariadb.db", (jobs.PYTHON, jobs.HERE / "jobs/mariadb.py", "run", "{data}", "{out}", "4", 250 // half), in_flight=True,
-                     tools=("mariadbd", "mariadb"), places=("xfs-25", "xfs-iops"))]
+            *(jobs.Job(name, "mariadb.db", (jobs.PYTHON, jobs.HERE / "jobs/mariadb.py", "run", "{data}", "{out}", "4", 250 // half, pool), in_flight=True,
+                       tools=("mariadbd", "mariadb"), places=("xfs-25", "xfs-iops")) for name, pool in (("mariadb", 8), ("mariadb-24m", 24)))]

@@ -333,12 +333,12 @@ TEST_CASE_FIXTURE(Rings, "requests that stand for calls count as those of their 
 
 TEST_CASE_FIXTURE(Rings, "requests: a poll in which one was done was a wait for it; one that others ended was not") {
     constexpr int64_t kMs = 1'000'000;
-    const auto poll = [&](int64_t begin, int64_t result, std::vector<Edge> edges = {}) {
+    const auto poll = [&](int64_t begin, int64_t result, std::vector<Edge> edges = {}, int64_t what = kWaitPoll) {
         return job.add(a, {.kind = OpKind::wait,
                            .begin = begin,
                            .duration = 10 * kMs,
                            .result = result,
-                           .arg = kWaitPoll,
+                           .arg = what,
                            .edges = edges});
     };
     const auto done = [&](int64_t begin, uint32_t request) {
@@ -349,10 +349,10 @@ TEST_CASE_FIXTURE(Rings, "requests: a poll in which one was done was a wait for 
                     .size = 4'096,
                     .request = request});
     };
-    for (uint32_t request = 1; request <= 6; ++request) {
+    for (uint32_t request = 1; request <= 8; ++request) {
         submit(a, request);
     }
-    enter(a, 6, 0);
+    enter(a, 8, 0);
     const uint64_t first = poll(10 * kMs, 1);
     done(19 * kMs, 2);
     const uint64_t late = poll(30 * kMs, 1);
@@ -366,9 +366,15 @@ TEST_CASE_FIXTURE(Rings, "requests: a poll in which one was done was a wait for 
     done(80 * kMs + 10'000, 5);
     const uint64_t signalled = poll(90 * kMs, -EINTR);
     done(110 * kMs, 6);
+    const uint64_t in_futex = poll(120 * kMs, -EINTR, {}, kWaitFutex);
+    done(130 * kMs + 10'000, 7);
+    const uint64_t futex = poll(140 * kMs, 0, {}, kWaitFutex);
+    done(149 * kMs, 8);
     const Plan made_plan = plan();
-    CHECK(made_plan.tasks[a].requests.polls == std::vector<uint64_t>{first, cut});
+    CHECK(made_plan.tasks[a].requests.polls == std::vector<uint64_t>{first, cut, in_futex});
     CHECK(needed(made_plan, a, cut) == 5);
+    CHECK(needed(made_plan, a, in_futex) == 7);
+    CHECK(needed(made_plan, a, futex) == -1);
     CHECK(needed(made_plan, a, signalled) == -1);
     CHECK(needed(made_plan, a, first) == 1);
     CHECK(needed(made_plan, a, late) == -1);

@@ -3,8 +3,9 @@
 """A MariaDB server of its own under a small load: InnoDB with native asynchronous I/O past the page cache, and a buffer pool much
 smaller than the table.
 
-    mariadb.py make DATA ROWS                 a data folder with a table of ROWS rows of 768 bytes
-    mariadb.py run DATA OUT CLIENTS COUNT     CLIENTS programs send COUNT statements each, while another one scans the table
+    mariadb.py make DATA ROWS                     a data folder with a table of ROWS rows of 768 bytes
+    mariadb.py run DATA OUT CLIENTS COUNT MIB     CLIENTS programs send COUNT statements each, while another one scans the table;
+                                                  the buffer pool has MIB
 
 Prints "span SECONDS busy 0": from before the clients start until all have ended; marks it "span". No server outlives it."""
 
@@ -67,11 +68,11 @@ def ask(words, texts):
             sys.exit(f"mariadb.py: a client ended with code {client.returncode}")
 
 
-def run(data, out, clients, count):
+def run(data, out, clients, count, pool):
     import reprise
 
     socket = out / "socket"
-    server = subprocess.Popen([*SERVER, f"--datadir={data}", f"--socket={socket}", f"--log-error={out / 'error.log'}", "--innodb-buffer-pool-size=8M",
+    server = subprocess.Popen([*SERVER, f"--datadir={data}", f"--socket={socket}", f"--log-error={out / 'error.log'}", f"--innodb-buffer-pool-size={pool}M",
                                "--innodb-random-read-ahead=ON"],
                               preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL))  # PR_SET_PDEATHSIG
     words = ["mariadb", "--no-defaults", f"--socket={socket}", "-u", "root", "-BN", "load_"]
@@ -92,4 +93,4 @@ def run(data, out, clients, count):
 if sys.argv[1] == "make":
     make(pathlib.Path(sys.argv[2]), int(sys.argv[3]))
 else:
-    run(pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]))
+    run(pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]), int(sys.argv[6]))
