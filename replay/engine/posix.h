@@ -82,7 +82,7 @@ public:
     void watch(int64_t until_ns, bool sleeps);
     void glance() {
         if (ring_ != nullptr && ring_->in_flight() != 0) {
-            ring_->look();
+            look(*ring_);
         }
     }
 
@@ -174,7 +174,7 @@ private:
     ReplayedRing* ring_at(uint64_t op);
     bool await(uint64_t op);
     bool await(const RequestNeed& need);
-    void look_on(ReplayedRing& ring, const RequestNeed& need) const;
+    void look_on(ReplayedRing& ring, const RequestNeed& need);
     bool others_live() const;
     void hand_over();
     /// Before each op of a task that makes requests: hands over what no op of its own submits, and looks what is done.
@@ -182,7 +182,13 @@ private:
         if (in_line_ && !info(kind).is(Trait::async)) {
             hand_over();
         }
-        ring_->look();
+        look(*ring_);
+    }
+    void look(ReplayedRing& ring) {
+        ring.look();
+        if (__builtin_expect(!put_off_.empty(), 0)) {
+            make_put_off();
+        }
     }
     /// Requests that stand for calls on names and descriptors (replay/plan/ring_calls.h)
     struct NamedRequest {
@@ -196,12 +202,27 @@ private:
         int64_t result = 0;
         uint64_t tick = 0;
     };
+    /// A request on a descriptor whose open is in flight. It is made when that is done, and the task goes on: a job
+    /// that takes results as they come does not wait for the slowest open either.
+    struct PutOff {
+        uint32_t request = 0;
+        HandleId handle = 0;
+        ReplayedRing* ring = nullptr;
+        AsyncRequest asked;
+    };
+    bool put_off(const OpBlock& b, size_t i, HandleId handle, const AsyncRequest& asked, ReplayedRing& ring);
+    bool is_put_off(uint32_t request) const;
+    void make_put_off();
+    void make(const PutOff& later);
+    void keep_order(int64_t order);
+    bool has(ReplayedRing& ring, const RequestNeed& need) const;
     int64_t ring_call(const OpBlock& b, size_t i);
     int64_t ring_called(const OpBlock& b, size_t i, OpKind kind);
     int64_t named_done(uint32_t request, int64_t result);
     void opened_by_now(HandleId handle);
+    bool opens(HandleId handle);
     bool others_wait_for(uint64_t op) const;
-    std::unique_ptr<NamedRequest> named(const RingCall& call, const ReplayedRing& ring);
+    std::unique_ptr<NamedRequest> named(const RingCall& call, const ReplayedRing& ring, bool opens_later);
     bool name_in(FileId file, int* parent, const char** name, UniqueFd* closes);
     const RootPath* place_of(FileId file) const;
     bool waits_at(uint64_t op) const;
@@ -250,6 +271,9 @@ private:
     std::unordered_map<uint32_t, std::unique_ptr<NamedRequest>> named_;  // in flight, by request
     std::unordered_map<uint32_t, ToldResult> told_;                      // of calls whose uring_complete is to come
     std::unordered_map<HandleId, uint32_t> opening_;                     // by an open in flight, its request
+    std::vector<PutOff> put_off_;
+    bool makes_put_off_ = false;
+    bool ordered_ = false;  // some requests are linked or drained: none is put off from there on
     int pipe_[2] = {-1, -1};
     int null_ = -1;
 };

@@ -81,13 +81,18 @@ bool PosixEngine::others_live() const {
     return false;
 }
 
+/// A ring does not know of a request that was put off.
+bool PosixEngine::has(ReplayedRing& ring, const RequestNeed& need) const {
+    return ring.has(need.count, need.request) && (put_off_.empty() || need.request == 0 || !is_put_off(need.request));
+}
+
 bool PosixEngine::await(const RequestNeed& need) {
     ReplayedRing& ring = worker_.ring(need.ring);
-    if (ring.has(need.count, need.request)) {
+    if (has(ring, need)) {
         return true;
     }
-    ring.look();
-    if (ring.has(need.count, need.request)) {
+    look(ring);
+    if (has(ring, need)) {
         return true;
     }
     uint64_t count = need.request == 0 ? need.count : 0;
@@ -99,7 +104,7 @@ bool PosixEngine::await(const RequestNeed& need) {
     }
     const auto self = static_cast<TaskId>(&task_ - worker_.plan.tasks.data());
     bool told = false;
-    while (!ring.has(need.count, need.request)) {
+    while (!has(ring, need)) {
         if (worker_.run.stopped()) {
             return false;
         }
@@ -116,7 +121,10 @@ bool PosixEngine::await(const RequestNeed& need) {
         } else {
             ring.wait(kSlice, std::exchange(count, 0));
         }
-        if (ring.has(need.count, need.request) || ring.in_flight() != 0) {
+        if (!put_off_.empty()) {
+            make_put_off();
+        }
+        if (has(ring, need) || ring.in_flight() != 0) {
             if (std::exchange(told, false)) {
                 worker_.run.needs_none(self);
             }
@@ -138,10 +146,10 @@ bool PosixEngine::await(const RequestNeed& need) {
 }
 
 /// As a job that looks for results in memory and keeps its processor: waking up would take longer than many requests.
-void PosixEngine::look_on(ReplayedRing& ring, const RequestNeed& need) const {
-    while (!ring.has(need.count, need.request) && ring.in_flight() != 0 && !worker_.run.stopped()) {
+void PosixEngine::look_on(ReplayedRing& ring, const RequestNeed& need) {
+    while (!has(ring, need) && ring.in_flight() != 0 && !worker_.run.stopped()) {
         spin_pause();
-        ring.look();
+        look(ring);
     }
 }
 
@@ -192,6 +200,14 @@ int64_t PosixEngine::request(const OpBlock& b, size_t i) {
     const bool known = makes_request(b, i, asked);
     ReplayedRing* const ring = known && !at_once_ ? ring_at(op) : nullptr;
     int64_t refusal = known ? 0 : not_performed(LeftOut::unsupported);
+    if (ring != nullptr && asked.reads() && !asked.vectored && !is_direct(b.handle[i]) && opens(b.handle[i])) {
+        if (!await(op)) {
+            return not_performed(LeftOut::stopped);
+        }
+        if (put_off(b, i, b.handle[i], asked, *ring)) {
+            return b.result[i];
+        }
+    }
     const int fd = refusal == 0 ? descriptor(b.handle[i], &refusal) : -1;
     if (ring == nullptr) {
         return refusal != 0 ? made_at_once(b, i, refusal, false) : make_at_once(b, i, asked, fd);
@@ -260,6 +276,7 @@ int64_t PosixEngine::make(const OpBlock& b, size_t i, ReplayedRing& ring, const 
         call.bytes = static_cast<size_t>(whole.size);
         count_part(wanted, wanted.size, whole.size);
     }
+    keep_order(call.order);
     if (!ring.add(call)) {
         ring.skip(1);
         return not_performed(LeftOut::unsupported);
@@ -326,11 +343,18 @@ int64_t PosixEngine::result_of(const OpBlock& b, size_t i) {
     }
     const uint32_t request = b.request[i];
     int64_t result = 0;
-    if (const auto known = told_.empty() ? told_.end() : told_.find(request); known != told_.end()) {
-        const ToldResult told = known->second;
+    const auto is_told = [&] {
+        const auto known = told_.empty() ? told_.end() : told_.find(request);
+        if (known == told_.end()) {
+            return false;
+        }
+        result = known->second.result;
+        sys::call_ticks.left = known->second.tick;
         told_.erase(known);
-        sys::call_ticks.left = told.tick;
-        return told.result;
+        return true;
+    };
+    if (is_told()) {
+        return result;
     }
     if (at_once_) {
         return take_kept(request);
@@ -340,6 +364,13 @@ int64_t PosixEngine::result_of(const OpBlock& b, size_t i) {
     }
     if (!await(b.first + i)) {
         return not_performed(LeftOut::stopped);
+    }
+    if (is_told()) {  // meanwhile
+        return result;
+    }
+    if (is_put_off(request)) {
+        untold_.push_back({b.first + i, request, ring_});
+        return kInFlight;
     }
     const auto look_in = [&](ReplayedRing& ring) {
         bool known = false;
@@ -382,11 +413,17 @@ void PosixEngine::watch(int64_t until_ns, bool sleeps) {
             return;
         }
         ring_->wait(std::min(left, kSlice), 0);
+        if (!put_off_.empty()) {
+            make_put_off();
+        }
     }
 }
 
 size_t PosixEngine::complete(std::span<Completion> out, bool wait) {
     for (;;) {
+        if (!put_off_.empty()) {
+            make_put_off();
+        }
         size_t count = 0;
         ReplayedRing* looked = nullptr;
         for (auto at = untold_.begin(); at != untold_.end() && count < out.size();) {
@@ -400,6 +437,10 @@ size_t PosixEngine::complete(std::span<Completion> out, bool wait) {
             if (looked == nullptr || looked != &ring) {
                 looked = &ring;
                 ring.look();
+            }
+            if (is_put_off(at->request)) {
+                ++at;
+                continue;
             }
             // With nothing in flight a result that is not there never comes: a log may ask twice for one.
             if (!ring.has_claimed() && ring.in_flight() != 0) {
@@ -424,7 +465,11 @@ size_t PosixEngine::complete(std::span<Completion> out, bool wait) {
         if (in_line_) {
             hand_over();
         }
-        untold_.front().ring->wait(kSlice, 0);
+        // An open that was done just now has what was put off go on.
+        if (put_off_.empty() ||
+            std::none_of(put_off_.begin(), put_off_.end(), [&](const PutOff& later) { return !opens(later.handle); })) {
+            untold_.front().ring->wait(kSlice, 0);
+        }
     }
 }
 

@@ -19,6 +19,7 @@ namespace {
 
 // Nobody would tell the result of a request with IOSQE_CQE_SKIP_SUCCESS.
 constexpr int64_t kCallOrder = IOSQE_IO_DRAIN | IOSQE_IO_LINK | IOSQE_IO_HARDLINK | IOSQE_ASYNC;
+constexpr int64_t kAnyOrder = 0xff;  // of uring_submit: IOSQE_*
 
 uint8_t code_of(OpKind kind) {
     switch (kind) {  // those of RingCallScan
@@ -68,7 +69,8 @@ bool PosixEngine::name_in(FileId file, int* parent, const char** name, UniqueFd*
 }
 
 /// Null: it is no request here but the plain call, where its op is.
-std::unique_ptr<PosixEngine::NamedRequest> PosixEngine::named(const RingCall& call, const ReplayedRing& ring) {
+std::unique_ptr<PosixEngine::NamedRequest> PosixEngine::named(const RingCall& call, const ReplayedRing& ring,
+                                                              bool opens_later) {
     const bool refused = call.result == -EACCES || call.result == -EPERM || call.result == -EXDEV;
     // What a splice moves goes through a pipe of the replay's own, which has to be emptied meanwhile.
     if (call.kind == OpKind::splice || worker_.read_only || refused || !ring.makes(code_of(call.kind)) ||
@@ -101,8 +103,12 @@ std::unique_ptr<PosixEngine::NamedRequest> PosixEngine::named(const RingCall& ca
             made.flags = static_cast<uint32_t>(call.flags & AT_STATX_SYNC_TYPE);
             if (call.file == 0) {
                 int64_t refusal = 0;
-                made.directory = descriptor(call.handle, &refusal);
                 made.flags |= AT_EMPTY_PATH;
+                if (opens_later) {
+                    goes = true;
+                    break;
+                }
+                made.directory = descriptor(call.handle, &refusal);
                 goes = refusal == 0 && made.directory >= 0;
                 break;
             }
@@ -160,16 +166,27 @@ int64_t PosixEngine::ring_call(const OpBlock& b, size_t i) {
         return not_performed(LeftOut::stopped);
     }
     std::unique_ptr<NamedRequest> request;
+    bool later = false;
     if (!at_once_ && !named_.contains(call->request)) {
-        request = named(*call, *ring);
+        const bool may = call->kind == OpKind::statx && call->file == 0 && ring->makes(IORING_OP_STATX);
+        later = may && put_off(b, i, call->handle, async_request(b, i), *ring);
+        request = named(*call, *ring, later);
+        if (later && request == nullptr) {
+            put_off_.pop_back();
+        }
     }
     if (request != nullptr) {
         request->need = {call->called, 0, static_cast<uint32_t>(ring_number_), call->request, false};
+        if (later) {
+            named_[call->request] = std::move(request);
+            return b.result[i];
+        }
         RequestCall made;
         made.asked = async_request(b, i);
         made.order = static_cast<uint8_t>(b.flags[i] & kCallOrder);
         made.id = call->request;
         made.name = &request->call;
+        keep_order(made.order);
         if (ring->add(made)) {
             named_[call->request] = std::move(request);
             in_line_ = true;
@@ -215,23 +232,126 @@ int64_t PosixEngine::named_done(uint32_t request, int64_t result) {
     return std::min<int64_t>(opened(later, result), 0);
 }
 
-/// What uses a descriptor waits for the open that makes it.
-void PosixEngine::opened_by_now(HandleId handle) {
-    const auto opening = opening_.find(handle);
+/// Whether the open that makes a descriptor is in flight. One that is done has its result taken.
+bool PosixEngine::opens(HandleId handle) {
+    const auto opening = opening_.empty() ? opening_.end() : opening_.find(handle);
     if (opening == opening_.end()) {
-        return;
+        return false;
     }
     const uint32_t request = opening->second;
     const auto found = named_.find(request);
     if (found == named_.end()) {
-        return;
+        return false;
     }
-    const RequestNeed need = found->second->need;
+    ReplayedRing& ring = worker_.ring(found->second->need.ring);
+    ring.look();
+    if (!ring.has(0, request)) {
+        return true;
+    }
     int64_t result = 0;
     uint64_t tick = 0;
     bool known = false;
-    if (await(need) && worker_.ring(need.ring).claim(request, &result, &tick, &known)) {
+    if (ring.claim(request, &result, &tick, &known)) {
         told_[request] = {named_done(request, result), tick};
+    }
+    return false;
+}
+
+/// What uses a descriptor waits for the open that makes it, and for what was put off until then.
+void PosixEngine::opened_by_now(HandleId handle) {
+    if (opens(handle)) {
+        const RequestNeed need = named_.at(opening_.at(handle))->need;
+        await(need);
+        opens(handle);
+    }
+    if (!put_off_.empty()) {
+        make_put_off();
+    }
+}
+
+bool PosixEngine::is_put_off(uint32_t request) const {
+    return std::any_of(put_off_.begin(), put_off_.end(), [&](const PutOff& later) { return later.request == request; });
+}
+
+/// False: it has to be made now.
+bool PosixEngine::put_off(const OpBlock& b, size_t i, HandleId handle, const AsyncRequest& asked, ReplayedRing& ring) {
+    const bool alone = b.kind[i] == static_cast<uint8_t>(OpKind::uring_submit) && (b.flags[i] & kAnyOrder) == 0;
+    if (!alone || ordered_ || ring.shared() || is_put_off(b.request[i]) || !opens(handle) ||
+        &worker_.ring(named_.at(opening_.at(handle))->need.ring) != &ring) {
+        return false;
+    }
+    put_off_.push_back({b.request[i], handle, &ring, asked});
+    return true;
+}
+
+/// A request that was put off may neither come between linked ones nor after one that waits for all before it.
+void PosixEngine::keep_order(int64_t order) {
+    if ((order & (IOSQE_IO_LINK | IOSQE_IO_HARDLINK | IOSQE_IO_DRAIN)) == 0) {
+        return;
+    }
+    ordered_ = true;
+    while (!put_off_.empty() && !worker_.run.stopped()) {
+        opened_by_now(put_off_.front().handle);
+    }
+}
+
+/// Those whose descriptors are there now.
+void PosixEngine::make_put_off() {
+    if (makes_put_off_) {
+        return;
+    }
+    makes_put_off_ = true;
+    bool made = false;
+    for (size_t at = 0; at < put_off_.size();) {
+        if (opens(put_off_[at].handle)) {
+            ++at;
+            continue;
+        }
+        const PutOff later = put_off_[at];
+        put_off_.erase(put_off_.begin() + static_cast<std::ptrdiff_t>(at));
+        make(later);
+        made = true;
+    }
+    makes_put_off_ = false;
+    if (made && in_line_) {
+        hand_over();
+    }
+}
+
+void PosixEngine::make(const PutOff& later) {
+    int64_t refusal = 0;
+    RequestCall call;
+    call.asked = later.asked;
+    call.handle = later.handle;
+    call.id = later.request;
+    const int fd = descriptor(later.handle, &refusal);
+    const auto named = named_.find(later.request);
+    if (!later.asked.is_call()) {
+        call.fd = fd;
+        call.buffer = later.ring->buffer();
+        call.bytes = read_size(later.asked.size);
+    } else if (named != named_.end()) {
+        named->second->call.directory = fd;
+        call.name = &named->second->call;
+    } else {
+        refusal = not_performed(LeftOut::unsupported);
+    }
+    if (refusal != 0 || !later.ring->add(call)) {
+        told_[later.request] = {refusal != 0 ? refusal : not_performed(LeftOut::unsupported), 0};
+        later.ring->skip(1);
+        return;
+    }
+    if (later.ring == ring_) {
+        in_line_ = true;
+    } else {
+        later.ring->submit();
+    }
+    if (std::any_of(untold_.begin(), untold_.end(),
+                    [&](const Untold& each) { return each.request == later.request; })) {
+        int64_t result = 0;
+        uint64_t tick = 0;
+        bool known = false;
+        later.ring->claim(later.request, &result, &tick, &known);  // its result was asked for
     }
 }
 
@@ -258,12 +378,12 @@ int64_t PosixEngine::ring_called(const OpBlock& b, size_t i, OpKind kind) {
         }
         opening_[b.handle[i]] = request;
     }
-    ring.look();
+    look(ring);
     int64_t result = 0;
     uint64_t tick = 0;
     bool known = false;
     if (!ring.claim(request, &result, &tick, &known)) {
-        return known ? b.result[i] : not_performed(LeftOut::unsupported);
+        return known || is_put_off(request) ? b.result[i] : not_performed(LeftOut::unsupported);
     }
     result = named_done(request, result);
     told_[request] = {result, tick};

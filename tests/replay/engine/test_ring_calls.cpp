@@ -6,12 +6,16 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "formats/oplog/async_request.h"
+#include "tests/replay/engine/held_file.h"
 #include "tests/replay/engine/run_fixture.h"
 
 namespace reprise::test {
@@ -312,6 +316,73 @@ TEST_CASE_FIXTURE(RingCalls, "calls of a ring: what uses a descriptor waits for 
         CAPTURE(i);
         CHECK(fs::file_size(root / paths[static_cast<size_t>(i)].substr(1)) == (i % 2 == 0 ? 10 : 0));
     }
+}
+
+TEST_CASE_FIXTURE(RingCalls,
+                  "calls of a ring: a task goes on while an open is in flight whose descriptor requests use") {
+    const FileId slow = job.file("/d/slow");
+    const HandleId made = job.handle(slow, O_RDONLY);
+    const auto submit = [&](Op op) {
+        op.kind = OpKind::uring_submit;
+        op.request = ++requests;
+        job.add(t, op);
+        job.add(t, {.kind = OpKind::uring_enter, .result = 1, .handle = ring, .fd = 4, .size = 1});
+        return requests;
+    };
+    const auto done = [&](uint32_t request, int64_t result = 0) {
+        job.add(t, {.kind = OpKind::uring_complete, .result = result, .size = result, .request = request});
+    };
+    job.pread(t, in, 0, 4096);
+    const auto open = [&](HandleId handle, FileId file) {
+        Op op;
+        op.kind = OpKind::open;
+        op.result = kTmpFd;
+        op.file = file;
+        op.handle = handle;
+        job.add(t, op);
+    };
+    // Not done at once. What the job does after one of the two results may come after the other one here.
+    const uint32_t opened = submit({.flags = IOSQE_ASYNC, .arg = IORING_OP_OPENAT});
+    const FileId fast = job.file("/d/in");
+    const HandleId beside = job.handle(fast, O_RDONLY);
+    const uint32_t opened_beside = submit({.flags = IOSQE_ASYNC, .arg = IORING_OP_OPENAT});
+    open(made, slow);
+    done(opened);
+    const uint32_t looked = submit({.arg = IORING_OP_STATX});
+    const uint32_t read = submit({.handle = made, .fd = kTmpFd, .size = 4096, .arg = IORING_OP_READ});
+    open(beside, fast);
+    done(opened_beside);
+    job.add(t, mkdir("/d/after"));
+    Op look;
+    look.kind = OpKind::statx;
+    look.handle = made;
+    job.add(t, look);
+    done(looked);
+    done(read, 4096);
+    const uint32_t closed = submit({.arg = IORING_OP_CLOSE});
+    job.add(t, {.kind = OpKind::close, .handle = made, .fd = kTmpFd});
+    done(closed);
+    const LogReader log = job.finish();
+    write_file(root / "d/slow", std::string(20'000, 'a'));
+
+    HeldFile held(root / "d/slow", 20'000);
+    if (!held.held()) {
+        REPRISE_SKIP("no FUSE file system can be mounted");
+    }
+    std::atomic<bool> went_on = false;
+    std::thread holder([&] {
+        for (int i = 0; i < 1000 && !went_on; ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            went_on = exists("d/after");
+        }
+        held.let_go();
+    });
+    const ReplayResult result = replay(log, afap(root));
+    holder.join();
+    INFO(describe(result));
+    CHECK(went_on);
+    CHECK(result.mismatches == 0);
+    CHECK(unsupported(result) == 0);
 }
 
 TEST_CASE_FIXTURE(RingCalls,
