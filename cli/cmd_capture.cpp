@@ -354,7 +354,7 @@ void print_report(const CaptureResult& result, const fs::path& output, uint64_t 
     if (result.untracked != 0) {
         std::cerr << "loss: " << counted(result.untracked, "task") << " not followed (out of memory, or 32-bit)\n";
     }
-    // Where the recording ended before the job, they ran then, and nobody knows of now.
+    // A recording that ended early does not know whether they still run.
     if (result.still_running != 0 && result.failure.empty() && !quiet()) {
         // Where it was attached, or ended by a signal, that is as asked.
         const bool left = result.command_ended && !wait_all;

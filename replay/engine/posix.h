@@ -159,6 +159,7 @@ private:
     int64_t clone(int from, int64_t offset, int to, int64_t offset2, size_t bytes);
     int64_t from_nothing(HandleId handle, int fd, int64_t offset, bool by_offset, size_t bytes);
     /// Requests
+    static constexpr int64_t kOrderFlags = 0xff;  // of uring_submit: IOSQE_*
     int64_t submit_async(const OpBlock& b, size_t i, OpKind kind);
     int64_t request(const OpBlock& b, size_t i);
     int64_t make(const OpBlock& b, size_t i, ReplayedRing& ring, const AsyncRequest& asked, int fd);
@@ -186,9 +187,7 @@ private:
     }
     void look(ReplayedRing& ring) {
         ring.look();
-        if (__builtin_expect(!put_off_.empty(), 0)) {
-            make_put_off();
-        }
+        make_put_off();
     }
     /// Requests that stand for calls on names and descriptors (replay/plan/ring_calls.h)
     struct NamedRequest {
@@ -212,7 +211,13 @@ private:
     };
     bool put_off(const OpBlock& b, size_t i, HandleId handle, const AsyncRequest& asked, ReplayedRing& ring);
     bool is_put_off(uint32_t request) const;
-    void make_put_off();
+    /// Makes those whose descriptors are there now.
+    void make_put_off() {
+        if (__builtin_expect(!put_off_.empty(), 0)) {
+            make_opened();
+        }
+    }
+    void make_opened();
     void make(const PutOff& later);
     void keep_order(int64_t order);
     bool has(ReplayedRing& ring, const RequestNeed& need) const;
@@ -220,7 +225,7 @@ private:
     int64_t ring_called(const OpBlock& b, size_t i, OpKind kind);
     int64_t named_done(uint32_t request, int64_t result);
     void opened_by_now(HandleId handle);
-    bool opens(HandleId handle);
+    bool open_in_flight(HandleId handle);
     bool others_wait_for(uint64_t op) const;
     std::unique_ptr<NamedRequest> named(const RingCall& call, const ReplayedRing& ring, bool opens_later);
     bool name_in(FileId file, int* parent, const char** name, UniqueFd* closes);

@@ -12,7 +12,6 @@ namespace {
 
 constexpr int64_t kSlice = 50'000'000;  // ns, after which a wait looks whether the run was stopped
 constexpr size_t kNeedsAhead = 16;      // of the plan's, brought into the processor's caches
-constexpr int64_t kOrderFlags = 0xff;   // of uring_submit: IOSQE_*
 
 /// What it does counts as the time of a call of the op at hand.
 template <class Do>
@@ -121,9 +120,7 @@ bool PosixEngine::await(const RequestNeed& need) {
         } else {
             ring.wait(kSlice, std::exchange(count, 0));
         }
-        if (!put_off_.empty()) {
-            make_put_off();
-        }
+        make_put_off();
         if (has(ring, need) || ring.in_flight() != 0) {
             if (std::exchange(told, false)) {
                 worker_.run.needs_none(self);
@@ -200,20 +197,16 @@ int64_t PosixEngine::request(const OpBlock& b, size_t i) {
     const bool known = makes_request(b, i, asked);
     ReplayedRing* const ring = known && !at_once_ ? ring_at(op) : nullptr;
     int64_t refusal = known ? 0 : not_performed(LeftOut::unsupported);
-    if (ring != nullptr && asked.reads() && !asked.vectored && !is_direct(b.handle[i]) && opens(b.handle[i])) {
-        if (!await(op)) {
-            return not_performed(LeftOut::stopped);
-        }
-        if (put_off(b, i, b.handle[i], asked, *ring)) {
-            return b.result[i];
-        }
+    if (ring != nullptr && !await(op)) {
+        return not_performed(LeftOut::stopped);
+    }
+    if (ring != nullptr && asked.reads() && !asked.vectored && !is_direct(b.handle[i]) &&
+        put_off(b, i, b.handle[i], asked, *ring)) {
+        return b.result[i];
     }
     const int fd = refusal == 0 ? descriptor(b.handle[i], &refusal) : -1;
     if (ring == nullptr) {
         return refusal != 0 ? made_at_once(b, i, refusal, false) : make_at_once(b, i, asked, fd);
-    }
-    if (!await(op)) {
-        return not_performed(LeftOut::stopped);
     }
     if (refusal != 0) {
         ring->skip(1);
@@ -413,17 +406,13 @@ void PosixEngine::watch(int64_t until_ns, bool sleeps) {
             return;
         }
         ring_->wait(std::min(left, kSlice), 0);
-        if (!put_off_.empty()) {
-            make_put_off();
-        }
+        make_put_off();
     }
 }
 
 size_t PosixEngine::complete(std::span<Completion> out, bool wait) {
     for (;;) {
-        if (!put_off_.empty()) {
-            make_put_off();
-        }
+        make_put_off();
         size_t count = 0;
         ReplayedRing* looked = nullptr;
         for (auto at = untold_.begin(); at != untold_.end() && count < out.size();) {
@@ -466,8 +455,8 @@ size_t PosixEngine::complete(std::span<Completion> out, bool wait) {
             hand_over();
         }
         // An open that was done just now has what was put off go on.
-        if (put_off_.empty() ||
-            std::none_of(put_off_.begin(), put_off_.end(), [&](const PutOff& later) { return !opens(later.handle); })) {
+        if (std::all_of(put_off_.begin(), put_off_.end(),
+                        [&](const PutOff& later) { return open_in_flight(later.handle); })) {
             untold_.front().ring->wait(kSlice, 0);
         }
     }

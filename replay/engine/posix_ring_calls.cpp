@@ -19,7 +19,6 @@ namespace {
 
 // Nobody would tell the result of a request with IOSQE_CQE_SKIP_SUCCESS.
 constexpr int64_t kCallOrder = IOSQE_IO_DRAIN | IOSQE_IO_LINK | IOSQE_IO_HARDLINK | IOSQE_ASYNC;
-constexpr int64_t kAnyOrder = 0xff;  // of uring_submit: IOSQE_*
 
 uint8_t code_of(OpKind kind) {
     switch (kind) {  // those of RingCallScan
@@ -233,7 +232,7 @@ int64_t PosixEngine::named_done(uint32_t request, int64_t result) {
 }
 
 /// Whether the open that makes a descriptor is in flight. One that is done has its result taken.
-bool PosixEngine::opens(HandleId handle) {
+bool PosixEngine::open_in_flight(HandleId handle) {
     const auto opening = opening_.empty() ? opening_.end() : opening_.find(handle);
     if (opening == opening_.end()) {
         return false;
@@ -259,14 +258,12 @@ bool PosixEngine::opens(HandleId handle) {
 
 /// What uses a descriptor waits for the open that makes it, and for what was put off until then.
 void PosixEngine::opened_by_now(HandleId handle) {
-    if (opens(handle)) {
+    if (open_in_flight(handle)) {
         const RequestNeed need = named_.at(opening_.at(handle))->need;
         await(need);
-        opens(handle);
+        open_in_flight(handle);
     }
-    if (!put_off_.empty()) {
-        make_put_off();
-    }
+    make_put_off();
 }
 
 bool PosixEngine::is_put_off(uint32_t request) const {
@@ -275,8 +272,8 @@ bool PosixEngine::is_put_off(uint32_t request) const {
 
 /// False: it has to be made now.
 bool PosixEngine::put_off(const OpBlock& b, size_t i, HandleId handle, const AsyncRequest& asked, ReplayedRing& ring) {
-    const bool alone = b.kind[i] == static_cast<uint8_t>(OpKind::uring_submit) && (b.flags[i] & kAnyOrder) == 0;
-    if (!alone || ordered_ || ring.shared() || is_put_off(b.request[i]) || !opens(handle) ||
+    const bool alone = b.kind[i] == static_cast<uint8_t>(OpKind::uring_submit) && (b.flags[i] & kOrderFlags) == 0;
+    if (!alone || ordered_ || ring.shared() || is_put_off(b.request[i]) || !open_in_flight(handle) ||
         &worker_.ring(named_.at(opening_.at(handle))->need.ring) != &ring) {
         return false;
     }
@@ -295,15 +292,14 @@ void PosixEngine::keep_order(int64_t order) {
     }
 }
 
-/// Those whose descriptors are there now.
-void PosixEngine::make_put_off() {
+void PosixEngine::make_opened() {
     if (makes_put_off_) {
         return;
     }
     makes_put_off_ = true;
     bool made = false;
     for (size_t at = 0; at < put_off_.size();) {
-        if (opens(put_off_[at].handle)) {
+        if (open_in_flight(put_off_[at].handle)) {
             ++at;
             continue;
         }

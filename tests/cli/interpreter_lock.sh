@@ -41,7 +41,8 @@ for line in open("dump"):
     if wait := re.search(r" wait result=0 arg=([15])\b", line):
         found[wait[1]][0] += 1
         found[wait[1]][1] += "edges=[wake:" in line
-# Where too little shows that it is the lock, they are waits for who signals.
+if not found["5"][0]:  # then they are waits for who signals, and the prediction below shows whether that is right
+    sys.stderr.write(f"{sys.argv[1]}: nothing showed which wait is for the lock\n")
 print(*(found["5"] if found["5"][0] else found["1"] if sys.argv[1] == "held" else (0, 0)))
 EOF_PY
 

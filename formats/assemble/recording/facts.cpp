@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "formats/oplog/syscall_numbers.h"
@@ -78,9 +79,10 @@ void LockWords::see(uint32_t pid, uint32_t tid, const raw_u64 (&args)[6]) {
     }
 }
 
-bool LockWords::Word::waiters_wake() const {
-    return std::any_of(waiters.begin(), waiters.end(),
-                       [&](uint32_t tid) { return std::find(wakers.begin(), wakers.end(), tid) != wakers.end(); });
+bool LockWords::Word::waiters_wake_at(const Word& other) const {
+    return std::any_of(waiters.begin(), waiters.end(), [&](uint32_t tid) {
+        return std::find(other.wakers.begin(), other.wakers.end(), tid) != other.wakers.end();
+    });
 }
 
 bool LockWords::Word::only_timed() const { return !mutex() && timed == waits; }
@@ -89,34 +91,23 @@ bool LockWords::Process::near_gil(uint64_t word) const {
     return gil != 0 && word + kAroundGil >= gil && word <= gil + kAroundGil;
 }
 
-// What was done with the two words of a condition variable; of one word where the next is none of it. Two tasks that
-// wait in turn use a word each.
-LockWords::Word LockWords::Process::condition_at(uint64_t address) const {
-    Word both = words.at(address);
-    const auto second = words.find(address + kConditionWords);
-    if (second != words.end() && both.only_timed() && second->second.only_timed()) {
-        const Word& other = second->second;
-        both.waits += other.waits;
-        both.timed += other.timed;
-        for (const uint32_t tid : other.waiters) {
-            note(both.waiters, tid);
-        }
-        for (const uint32_t tid : other.wakers) {
-            note(both.wakers, tid);
-        }
-    }
-    return both;
-}
-
 void LockWords::settle() {
     for (auto& [pid, process] : processes_) {
         uint64_t most = kFewestGilWaits - 1;
-        for (const auto& [address, word] : process.words) {
+        for (auto at = process.words.begin(); at != process.words.end(); ++at) {
+            const auto& [address, word] = *at;
             words_dropped_ += word.mutex() ? 1 : 0;
-            const Word condition = process.condition_at(address);
+            // Two tasks that wait in turn use a word of the condition each.
+            const auto next = std::next(at);
+            const bool two =
+                next != process.words.end() && next->first == address + kConditionWords && next->second.only_timed();
+            const Word& second = two ? next->second : word;
+            const uint64_t waits = word.waits + (two ? second.waits : 0);
             // A process has one such lock: the busiest candidate.
-            if (condition.only_timed() && condition.waits > most && condition.waiters_wake()) {
-                most = condition.waits;
+            if (word.only_timed() && waits > most &&
+                (word.waiters_wake_at(word) || word.waiters_wake_at(second) || second.waiters_wake_at(word) ||
+                 second.waiters_wake_at(second))) {
+                most = waits;
                 process.gil = address;
             }
         }
@@ -149,7 +140,8 @@ bool LockWords::may_guard(uint32_t pid, const raw_u64 (&args)[6]) const {
         return false;
     }
     const auto found = process->second.words.find(args[0]);
-    return found != process->second.words.end() && (found->second.mutex() || found->second.waiters_wake());
+    return found != process->second.words.end() &&
+           (found->second.mutex() || found->second.waiters_wake_at(found->second));
 }
 
 void CallGaps::see(const raw_head& head) {

@@ -46,14 +46,14 @@ private:
         std::vector<uint32_t> waiters, wakers;  // a few of them
         /// Most of its waits are for a mutex. Words that count (Rust's Condvar, barriers) have that value once.
         bool mutex() const { return contended * 2 > waits; }
-        bool waiters_wake() const;
+        /// Whether a task that waits for this word wakes others at `other`.
+        bool waiters_wake_at(const Word& other) const;
         bool only_timed() const;
     };
     struct Process {
         std::map<uint64_t, Word> words;
         uint64_t gil = 0;  // of Python's interpreter lock; 0: none
         bool near_gil(uint64_t word) const;
-        Word condition_at(uint64_t address) const;
     };
     std::unordered_map<uint32_t, Process> processes_;
     size_t words_ = 0;
