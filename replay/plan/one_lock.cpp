@@ -14,41 +14,64 @@ namespace {
 
 /// Handing the lock over looks like an overlap of as much, ns.
 constexpr int64_t kHandOver = 1'000;
+/// And up to as much at either end on a busy machine, where long computing is concerned.
+constexpr int64_t kEdge = 16'000;
 /// Less would not be seen to overlap: 2 us.
 constexpr size_t kShortest = 12;
 /// Overlaps, as a share of those that there would be by chance: of all that is as short, and of one length alone.
 constexpr double kMostOfAll = 0.6, kMostOfLength = 0.8;
+/// And of long computing that others wait for.
+constexpr double kMostOfWaitedFor = 0.2;
 /// With fewer expected overlaps, none says nothing: of one length, of a task.
 constexpr double kLeastOfLength = 5, kLeastOfTask = 20;
 /// From 64 us on computing lasts longer than threads meet.
 constexpr size_t kTelling = 17;
 /// Computing that others waited for: so often, and as a share.
-constexpr double kLeastWaited = 8, kWaitedShare = 0.2;
+constexpr double kLeastWaited = 8, kWaitedShare = 0.05;
 /// Thousands may wait at once: a few tell as much.
 constexpr size_t kMostWaiting = 64;
+
+/// Of two that are as long it is the one that began first.
+template <class Piece>
+bool shorter(const Piece& one, const Piece& other) {
+    return one.duration() < other.duration() || (one.duration() == other.duration() && one.begin < other.begin);
+}
+
+/// Of a piece without its ends, what comes after that time.
+template <class Piece>
+int64_t inner_after(const Piece& piece, int64_t time) {
+    return std::max<int64_t>(piece.end - kEdge - std::max(piece.begin + kEdge, time), 0);
+}
 
 /// The bits of lengths up to that one.
 constexpr uint64_t up_to(size_t length) { return (uint64_t{2} << length) - 1; }
 
 }  // namespace
 
-void OneLock::ended(const Running& computing) {
-    const int64_t duration = computing.end - computing.begin;
-    if (2 * computing.waited_for >= duration) {
-        ++tasks_[computing.task][length_of(duration)].waited_for;
+/// `until`: when the next op of its task begins.
+void OneLock::ended(const Running& computing, int64_t until) {
+    Length& own = tasks_[computing.task][length_of(computing.duration())];
+    own.lasted_ns += static_cast<double>(until - computing.begin);
+    int64_t beside = computing.beside;
+    for (const Running& other : running_) {
+        if (other.task != computing.task && shorter(other, computing)) {
+            beside -= inner_after(other, until);
+        }
+    }
+    own.beside_ns += static_cast<double>(beside);
+    if (2 * computing.waited_for >= computing.duration()) {
+        ++own.waited_for;
     }
 }
 
-/// What is over by then, or was of that task.
-void OneLock::end_before(TaskId task, int64_t begin) {
-    std::erase_if(running_, [&](const Running& other) {
-        const bool over = other.end <= begin + kHandOver || other.task == task;
-        if (over) {
-            ended(other);
-        }
-        return over;
-    });
+void OneLock::see_next(TaskId task, int64_t begin) {
     std::erase_if(waiting_, [&](const Running& other) { return other.end <= begin || other.task == task; });
+    const auto own = std::find_if(running_.begin(), running_.end(),
+                                  [&](const Running& computing) { return computing.task == task; });
+    if (own != running_.end()) {
+        ended(*own, std::max(begin, own->end));
+        running_.erase(own);
+    }
 }
 
 void OneLock::see_wait(TaskId task, int64_t begin, int64_t duration) {
@@ -56,7 +79,7 @@ void OneLock::see_wait(TaskId task, int64_t begin, int64_t duration) {
         return;
     }
     const int64_t end = begin + duration;
-    end_before(task, begin);
+    see_next(task, begin);
     for (Running& other : running_) {
         other.waited_for = std::max(other.waited_for, std::min(other.end, end) - begin);
     }
@@ -69,25 +92,30 @@ void OneLock::see(TaskId task, int64_t begin, int64_t duration) {
     if (duration <= 0) {
         return;
     }
-    const int64_t end = begin + duration;
+    Running computing{task, begin, begin + duration};
     first_ = tasks_.empty() ? begin : std::min(first_, begin);
-    last_ = tasks_.empty() ? end : std::max(last_, end);
+    last_ = tasks_.empty() ? computing.end : std::max(last_, computing.end);
+    see_next(task, begin);
     Length& own = tasks_[task][length_of(duration)];
     for (Length* const length : {&own, &all_[length_of(duration)]}) {
         ++length->count;
         length->busy_ns += static_cast<double>(duration);
+        length->inner_ns += static_cast<double>(inner_after(computing, begin));
     }
-    end_before(task, begin);
-    for (const Running& other : running_) {
-        if (std::min(other.end, end) - begin > kHandOver) {
-            // One of the two did not hold the lock. Who holds it for long lets the others wait.
-            const int64_t length = other.end - other.begin;
-            ++(length > duration ? tasks_[other.task][length_of(length)] : own).overlaps;
+    for (Running& other : running_) {
+        // One of the two did not hold the lock. Who holds it for long lets the others wait.
+        const bool long_one = shorter(computing, other);
+        if (std::min(other.end, computing.end) - begin > kHandOver) {
+            ++(long_one ? tasks_[other.task][length_of(other.duration())] : own).overlaps;
+        }
+        if (long_one) {
+            other.beside += inner_after(computing, begin);
+        } else {
+            computing.beside += inner_after(other, begin);
         }
     }
-    Running computing{task, begin, end};
     for (const Running& other : waiting_) {
-        computing.waited_for = std::max(computing.waited_for, std::min(other.end, end) - begin);
+        computing.waited_for = std::max(computing.waited_for, std::min(other.end, computing.end) - begin);
     }
     running_.push_back(computing);
 }
@@ -106,13 +134,29 @@ double OneLock::expected(TaskId task, size_t length) const {
     return last_ > first_ ? overlaps / static_cast<double>(last_ - first_) : 0.0;
 }
 
+/// The overlaps that there were, where `expect` would be by chance. Where the lock is handed over, two threads are at
+/// it for some us, and more often on a busy machine: of long computing it is time that counts.
+double OneLock::found_of(TaskId task, size_t length, double expect) const {
+    const Lengths& mine = tasks_.at(task);
+    const Length& own = mine[length];
+    if (length < kTelling) {
+        return static_cast<double>(own.overlaps);
+    }
+    double inner_ns = 0;
+    for (size_t less = kShortest; less <= length; ++less) {
+        inner_ns += (less == length ? 0.5 : 1.0) * (all_[less].inner_ns - mine[less].inner_ns);
+    }
+    const double by_chance_ns = own.lasted_ns * inner_ns / static_cast<double>(last_ - first_);
+    return by_chance_ns > 0 ? expect * own.beside_ns / by_chance_ns : 0.0;
+}
+
 /// From the shortest on, as far as they do not overlap.
-uint64_t OneLock::alone_from_below(TaskId task, const Lengths& lengths) const {
+uint64_t OneLock::alone_from_below(TaskId task) const {
     double overlaps = 0, by_chance = 0;
     size_t held = 0;
     for (size_t length = kShortest; length + 1 < kLengths; ++length) {
         const double expect = expected(task, length);
-        const auto found = static_cast<double>(lengths[length].overlaps);
+        const double found = found_of(task, length, expect);
         if (expect >= kLeastOfLength && found > kMostOfLength * expect) {
             break;
         }
@@ -130,22 +174,22 @@ uint64_t OneLock::alone_for_long(TaskId task, const Lengths& lengths, bool waite
     size_t longest = 0;
     uint64_t overlapping = 0;
     for (size_t length = kTelling; length + 1 < kLengths; ++length) {
-        const double expect = expected(task, length);
-        const auto found = static_cast<double>(lengths[length].overlaps);
+        const double expect = expected(task, length), found = found_of(task, length, expect);
         if (expect >= kLeastOfLength && found > kMostOfLength * expect) {
             overlapping |= uint64_t{1} << length;
         }
         const bool waited =
             !waited_for || static_cast<double>(lengths[length].waited_for) >=
                                std::max(kLeastWaited, kWaitedShare * static_cast<double>(lengths[length].count));
-        longest = waited && expect >= kLeastOfTask && found <= kMostOfAll * expect ? length : longest;
+        const double most = waited_for ? kMostOfWaitedFor : kMostOfAll;
+        longest = waited && expect >= kLeastOfTask && found <= most * expect ? length : longest;
     }
     return longest == 0 ? 0 : up_to(longest) & ~overlapping;
 }
 
 std::map<TaskId, uint64_t> OneLock::held() {
     for (const Running& computing : running_) {
-        ended(computing);
+        ended(computing, computing.end);
     }
     running_.clear();
     std::map<TaskId, uint64_t> out;
@@ -156,7 +200,7 @@ std::map<TaskId, uint64_t> OneLock::held() {
     });
     for (const auto& [task, lengths] : tasks_) {
         const bool waits = !hardly_wait_.contains(task);
-        const uint64_t held = (waits ? alone_from_below(task, lengths) : uint64_t{0}) |
+        const uint64_t held = (waits ? alone_from_below(task) : uint64_t{0}) |
                               (waited_for ? alone_for_long(task, lengths, !waits) : uint64_t{0});
         if (held != 0) {
             out[task] = held;
@@ -187,6 +231,7 @@ void find_locks(Plan& plan) {
                      [&](TaskId task) { return plan.tasks[task].lock_waits < kLeastLockWaits; });
         OneLock lock(std::move(hardly_wait));
         for_each_between(*plan.log, {}, tasks, [&](TaskId task, const Op& op, uint64_t) {
+            lock.see_next(task, op.begin);
             if (Computing::surely(op.kind, op.flags)) {
                 lock.see(task, op.begin, op.duration);
             } else if (waits_for_lock(op.kind, op.arg)) {

@@ -30,6 +30,8 @@ public:
     /// wait for it while they compute.
     explicit OneLock(std::set<TaskId> hardly_wait = {}) : hardly_wait_(std::move(hardly_wait)) {}
     void see(TaskId task, int64_t begin, int64_t duration);
+    /// The next op of the task, of any kind: what it computed before is over by then.
+    void see_next(TaskId task, int64_t begin);
     /// A wait for a lock.
     void see_wait(TaskId task, int64_t begin, int64_t duration);
     /// By task: the lengths of computing that holds the lock, a bit each. Tasks that do not share a lock, or of which
@@ -40,19 +42,24 @@ private:
     static constexpr size_t kLengths = 64;  // by powers of 2
     struct Length {
         uint64_t count = 0, overlaps = 0;
-        uint64_t waited_for = 0;  // while another task waited for a lock, for half of it and more
-        double busy_ns = 0;
+        uint64_t waited_for = 0;           // while another task waited for a lock, for half of it and more
+        double busy_ns = 0, inner_ns = 0;  // all of it, and without its ends
+        double lasted_ns = 0;              // until the next op of the task: with the time that others had its processor
+        double beside_ns = 0;              // of that, others computed: shorter pieces
     };
     struct Running {
         TaskId task;
-        int64_t begin, end;
+        int64_t begin, end;      // as if it kept the processor
         int64_t waited_for = 0;  // ns
+        int64_t beside = 0;      // ns that others compute from its begin on: shorter pieces
+        int64_t duration() const { return end - begin; }
     };
-    void end_before(TaskId task, int64_t begin);
-    void ended(const Running& computing);
+    void ended(const Running& computing, int64_t until);
     using Lengths = std::array<Length, kLengths>;
     double expected(TaskId task, size_t length) const;
-    uint64_t alone_from_below(TaskId task, const Lengths& lengths) const;
+    double found_of(TaskId task, size_t length, double expect) const;
+    bool overlaps(TaskId task, const Lengths& lengths, size_t length) const;
+    uint64_t alone_from_below(TaskId task) const;
     uint64_t alone_for_long(TaskId task, const Lengths& lengths, bool waited_for) const;
 
     std::set<TaskId> hardly_wait_;

@@ -47,14 +47,25 @@ def through_a_queue():
  "hash": lambda: two_threads(lambda data: [hashlib.sha256(blob).digest() for _ in range(4)])}[sys.argv[1]]()
 EOF_PY
 
+# Sets `share`: how long it takes, in percent of what both threads compute.
+measure() {
+    run 0 "$REPRISE" capture -q -f -o "$1.oplog" -- python3 job.py "$1"
+    "$REPRISE" predict "$1.oplog" --service recorded --only all --json >"$1.json" 2>/dev/null
+    share=$(python3 -c 'import json, sys; p = json.load(open(sys.argv[1])); print(round(100 * p["elapsed_s"] / p["computing_s"]))' "$1.json")
+}
+# Where other programs have the processors, one recording in twenty does not tell: three may be made.
 for way in parse queue hash; do
-    run 0 "$REPRISE" capture -q -o $way.oplog -- python3 job.py $way
-    "$REPRISE" predict $way.oplog --service recorded --only all --json=$way.json >/dev/null 2>&1
-    share=$(python3 -c 'import json, sys; p = json.load(open(sys.argv[1])); print(round(100 * p["elapsed_s"] / p["computing_s"]))' $way.json)
-    if [[ $way == hash ]]; then
-        ((share <= 85)) || fail "$way: the time is $share % of what both threads compute, and they compute at once"
-    else
-        ((share >= 95)) || fail "$way: the time is $share % of what both threads compute, and they compute one at a time"
-    fi
+    for try in 1 2 3; do
+        measure $way
+        if [[ $way == hash ]]; then
+            found="$way: the time is $share % of what both threads compute, and they compute at once"
+            ((share > 85)) || continue 2
+        else
+            found="$way: the time is $share % of what both threads compute, and they compute one at a time"
+            ((share < 95)) || continue 2
+        fi
+        echo "recording $try: $found" >&2
+    done
+    fail "$found"
 done
 finish

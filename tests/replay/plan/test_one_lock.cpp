@@ -124,6 +124,52 @@ TEST_CASE("one lock: threads that meet at short computing, and wait for each oth
     }
 }
 
+TEST_CASE("one lock: on a busy machine threads meet at the edges of long computing") {
+    // As of a queue: one computes for 3 ms, the other for 1 ms. Who lets go is at it for some us more, and so is who
+    // asks for the lock late. Few wait for it long.
+    OneLock lock;
+    int64_t at = 0;
+    for (int turn = 0; turn < 300; ++turn) {
+        lock.see(1, at, 3'000'000);
+        if (turn % 15 == 0) {
+            lock.see_wait(2, at + 100'000, 2'900'000);
+        } else {
+            lock.see(2, at + 2'000'000, 7'000);  // then it asks for the lock
+            lock.see_next(2, at + 2'007'000);
+        }
+        lock.see(2, at + 2'996'000, 1'000'000);
+        lock.see_next(1, at + 3'000'000);
+        lock.see(1, at + 3'988'000, 9'000);
+        lock.see_next(2, at + 3'996'000);
+        at += 4'000'000;
+    }
+    const auto found = lock.held();
+    REQUIRE(found.size() == 2);
+    CHECK((found.at(1) >> length_of(3'000'000) & 1) == 1);
+    CHECK((found.at(2) >> length_of(1'000'000) & 1) == 1);
+}
+
+TEST_CASE("one lock: threads that share one processor of a busy machine are not at it at once, but in between") {
+    // Each computes for 3 ms, of which it has 1 ms at a time, as the other and a third program have the processor, too.
+    for (const bool told : {true, false}) {
+        CAPTURE(told);
+        OneLock lock;
+        for (int turn = 0; turn < 300; ++turn) {
+            const TaskId task = 1 + turn % 2;
+            const int64_t at = int64_t{turn} * 5'000'000;
+            lock.see(task, at, 3'000'000 + turn * 7'919 % 1'000);
+            if (turn % 10 == 0) {
+                lock.see_wait(3 - task, at + 500'000, 2'500'000);
+            }
+            if (told) {
+                continue;  // the next op of the task is what it computes next, 10 ms after this one
+            }
+            lock.see_next(task, at + 3'001'000);
+        }
+        CHECK(lock.held().empty() == told);
+    }
+}
+
 TEST_CASE("one lock: threads that hardly ever compute say nothing") {
     CHECK(held({}).empty());
     CHECK(held(threads(2, true, 0, 100'000'000)).empty());
