@@ -190,7 +190,7 @@ private:
         switch (step_.issued(b, i, delay_.ns_at(begin), !is_not_performed(result))) {
             case CausalRole::call: {
                 const uint64_t end = left();
-                step_.ended(delay_.ns_at(end));
+                step_.ended(delay_.ns_at(puts_in_line(b, i) ? begin : end));
                 return end;
             }
             case CausalRole::wait: return waited(b, i, begin);
@@ -283,6 +283,11 @@ private:
     static bool gives_processor_back(const OpBlock& b, size_t i) {
         const auto kind = static_cast<OpKind>(b.kind[i]);
         return kind == OpKind::idle || (kind == OpKind::wait && b.arg[i] != kWaitWokeOthers);
+    }
+    /// Whether the op at hand put a request in line, which the next call hands over. That was part of what the job
+    /// computed before that call, and so is what it takes here.
+    static bool puts_in_line(const OpBlock& b, size_t i) {
+        return sys::call_ticks.left == 0 && info(static_cast<OpKind>(b.kind[i])).is(Trait::submits);
     }
     /// When the last call or wait of the op at hand was over; now, where it had none.
     uint64_t left() {

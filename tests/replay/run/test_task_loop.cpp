@@ -9,6 +9,7 @@
 
 #include "replay/run/task_loop.h"
 #include "tests/replay/job_builder.h"
+#include "tests/replay/run/owned_clock.h"
 #include "tests/support.h"
 #include "tests/units.h"
 
@@ -48,6 +49,22 @@ struct EarlyEngine {
         return b.result[i];
     }
     static size_t complete(std::span<Completion>, bool) { return 0; }
+};
+
+/// Puts requests in line, and hands them over by a call.
+struct LineEngine {
+    static constexpr int64_t kInLine = 400, kCall = 3'000;  // ns that it takes
+    static bool before(const OpBlock&, size_t) { return false; }
+    static int64_t submit(const OpBlock& b, size_t i) {
+        if (static_cast<OpKind>(b.kind[i]) == OpKind::uring_submit) {
+            OwnedClock::now += kInLine;
+        } else {
+            sys::call_ticks.entered = OwnedClock::ticks();
+            OwnedClock::now += kCall;
+            sys::call_ticks.left = OwnedClock::ticks();
+        }
+        return b.result[i];
+    }
 };
 
 struct Times {
@@ -130,6 +147,39 @@ TEST_CASE("as fast as possible: a request was done when it was done, not when it
     CHECK(shared.spool(1)->end == EarlyEngine::kDone);
     CHECK(shared.spool(2)->begin > EarlyEngine::kDone);  // the task's own time goes on
     CHECK(shared.spool(2)->end > EarlyEngine::kDone);
+}
+
+TEST_CASE("causal: to put a request in line is part of what the job computes before the call that hands it over") {
+    constexpr int64_t kThink = 2'000, kStart = 5'000'000'000;
+    constexpr int kTurns = 20;
+    const TempDir dir;
+    JobBuilder job(dir / "job.oplog");
+    const TaskId task = job.lone_task();
+    for (int i = 0; i < kTurns; ++i) {
+        const int64_t at = 1'000 + i * (LineEngine::kCall + kThink);
+        const auto request = static_cast<uint32_t>(i + 1);
+        job.add(task, {.kind = OpKind::uring_submit, .begin = at, .arg = IORING_OP_READ, .request = request});
+        job.add(task, {.kind = OpKind::uring_enter, .begin = at, .duration = LineEngine::kCall, .result = 1});
+    }
+    const LogReader log = job.finish();
+    const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
+    SharedRun shared(plan.tasks.size(), plan.processes.size(), 1, 0, 2 * kTurns, SIZE_MAX, {});
+    shared.control().start_ns = kStart;
+    OwnedClock::late = 0;
+    OwnedClock::elsewhere = 0;
+    OwnedClock::now = kStart;
+    LineEngine engine;
+    CausalPace<OwnedClock> pace(plan, shared, task, Speeds{});
+    sys::call_ticks = {};
+    sys::call_ticks.wanted = true;
+    TaskLoop<LineEngine, CausalPace<OwnedClock>> loop(plan, shared, task, engine, pace, nullptr, 0);
+    OpBlock block;
+    log.decode(plan.tasks[task].blocks[0], block);
+    CHECK(loop.block(block));
+    sys::call_ticks = {};
+    for (size_t enter = 3; enter < 2 * kTurns; enter += 2) {
+        CHECK(shared.spool(enter)->begin - shared.spool(enter - 2)->begin == LineEngine::kCall + kThink);
+    }
 }
 
 TEST_CASE("the calls of an op are timed from the first to the last, and only where wanted") {
