@@ -264,11 +264,9 @@ int BPF_PROG(call_enter, struct pt_regs* regs, long id) {
     settle_pages(state);
     settle_faults(state);
     settle_stolen(task, state);
-    if (state->aio_context) {
-        look_for_taken(state, 0);
-    }
-    if (takes_events(nr)) {
-        note_aio_ring(state, regs->di, 1);
+    const bool takes = takes_events(nr);
+    if (state->aio_context || takes) {
+        look_before(state, regs->di, takes);
     }
     state->nr = nr;
     state->fault_enter = 0;
