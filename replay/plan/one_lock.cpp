@@ -75,11 +75,11 @@ void OneLock::see_next(TaskId task, int64_t begin) {
 }
 
 void OneLock::see_wait(TaskId task, int64_t begin, int64_t duration) {
+    see_next(task, begin);
     if (duration <= 0) {
         return;
     }
     const int64_t end = begin + duration;
-    see_next(task, begin);
     for (Running& other : running_) {
         other.waited_for = std::max(other.waited_for, std::min(other.end, end) - begin);
     }
@@ -89,13 +89,13 @@ void OneLock::see_wait(TaskId task, int64_t begin, int64_t duration) {
 }
 
 void OneLock::see(TaskId task, int64_t begin, int64_t duration) {
+    see_next(task, begin);
     if (duration <= 0) {
         return;
     }
     Running computing{task, begin, begin + duration};
     first_ = tasks_.empty() ? begin : std::min(first_, begin);
     last_ = tasks_.empty() ? computing.end : std::max(last_, computing.end);
-    see_next(task, begin);
     Length& own = tasks_[task][length_of(duration)];
     for (Length* const length : {&own, &all_[length_of(duration)]}) {
         ++length->count;
@@ -231,11 +231,12 @@ void find_locks(Plan& plan) {
                      [&](TaskId task) { return plan.tasks[task].lock_waits < kLeastLockWaits; });
         OneLock lock(std::move(hardly_wait));
         for_each_between(*plan.log, {}, tasks, [&](TaskId task, const Op& op, uint64_t) {
-            lock.see_next(task, op.begin);
             if (Computing::surely(op.kind, op.flags)) {
                 lock.see(task, op.begin, op.duration);
             } else if (waits_for_lock(op.kind, op.arg)) {
                 lock.see_wait(task, op.begin, op.duration);
+            } else {
+                lock.see_next(task, op.begin);
             }
         });
         const std::map<TaskId, uint64_t> held = lock.held();

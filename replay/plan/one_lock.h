@@ -30,7 +30,7 @@ public:
     /// wait for it while they compute.
     explicit OneLock(std::set<TaskId> hardly_wait = {}) : hardly_wait_(std::move(hardly_wait)) {}
     void see(TaskId task, int64_t begin, int64_t duration);
-    /// The next op of the task, of any kind: what it computed before is over by then.
+    /// An op of any other kind: what its task computed before is over by then.
     void see_next(TaskId task, int64_t begin);
     /// A wait for a lock.
     void see_wait(TaskId task, int64_t begin, int64_t duration);
@@ -58,7 +58,6 @@ private:
     using Lengths = std::array<Length, kLengths>;
     double expected(TaskId task, size_t length) const;
     double found_of(TaskId task, size_t length, double expect) const;
-    bool overlaps(TaskId task, const Lengths& lengths, size_t length) const;
     uint64_t alone_from_below(TaskId task) const;
     uint64_t alone_for_long(TaskId task, const Lengths& lengths, bool waited_for) const;
 
