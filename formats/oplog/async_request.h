@@ -63,8 +63,10 @@ inline constexpr int64_t kUringPolled = int64_t{1} << 40;
 /// Whether the op's offset and size are a range of the file.
 constexpr bool has_range(AsyncRequest::Does does) {
     using Does = AsyncRequest::Does;
-    return does == Does::read || does == Does::write || does == Does::sync_range || does == Does::allocate ||
-           does == Does::advise;
+    constexpr auto bit = [](Does one) { return 1u << static_cast<unsigned>(one); };
+    constexpr unsigned with =
+        bit(Does::read) | bit(Does::write) | bit(Does::sync_range) | bit(Does::allocate) | bit(Does::advise);
+    return (with >> static_cast<unsigned>(does) & 1u) != 0;
 }
 
 /// Of each code: what does not depend on the op.

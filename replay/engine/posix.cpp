@@ -39,7 +39,11 @@ PosixEngine::PosixEngine(const EngineContext& context, size_t least_bytes, bool 
       buffer_bytes_(context.task.read_bytes),
       outgoing_(worker_.pattern.data()),
       task_(context.task),
-      looks_(context.spins) {
+      looks_(context.spins),
+      drops_requests_(context.plan.selector->drops_requests()) {
+    const std::vector<RequestNeed>& needs = task_.requests.needs;
+    no_need_ = needs.data() + needs.size();
+    passed_needs(needs.data());
     // Each task begins elsewhere.
     next_out_ = splitmix64(static_cast<uint64_t>(&context.task - context.plan.tasks.data())) % (uint64_t{1} << 48);
 }
@@ -74,7 +78,7 @@ std::byte* PosixEngine::outgoing(HandleId handle, size_t bytes) {
     return base + (from & (part - 1)) + (direct ? 0 : from / kCached * 8 % kPage);
 }
 
-int PosixEngine::descriptor(HandleId handle, int64_t* refusal) {
+int PosixEngine::descriptor_later(HandleId handle, int64_t* refusal) {
     int fd = worker_.descriptors.get(handle);
     if (fd == DescriptorTable::kUnknown && !opening_.empty()) {
         opened_by_now(handle);

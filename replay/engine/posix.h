@@ -55,9 +55,13 @@ public:
     [[gnu::always_inline]] int64_t submit(const OpBlock& b, size_t i) {
         const auto kind = static_cast<OpKind>(b.kind[i]);
         if (__builtin_expect(ring_ != nullptr, 0)) {
-            notice(kind);
+            const bool async = info(kind).is(Trait::async);
+            if (in_line_ && !async) {  // no op of its own submits it
+                hand_over();
+            }
+            look(*ring_);
             // What submit_other() looks for, no request has, but for the limit of a file's size.
-            if (info(kind).is(Trait::async) && !worker_.read_only && b.result[i] != -EFBIG) {
+            if (async && !worker_.read_only && b.result[i] != -EFBIG) {
                 return submit_async(b, i, kind);
             }
             if (kind == OpKind::compute && !await(b.first + i)) {
@@ -94,7 +98,11 @@ protected:
     /// With a buffer of at least so many bytes, of which `buffer_bytes_` are for ops. `small`: see ReadBuffer.
     PosixEngine(const EngineContext& context, size_t least_bytes, bool small = false);
     /// Descriptor of a handle, or a not_performed() code in `*refusal`.
-    int descriptor(HandleId handle, int64_t* refusal);
+    int descriptor(HandleId handle, int64_t* refusal) {
+        const int fd = worker_.descriptors.get(handle);
+        return __builtin_expect(fd >= 0, 1) ? fd : descriptor_later(handle, refusal);
+    }
+    int descriptor_later(HandleId handle, int64_t* refusal);
     size_t read_size(int64_t size) const {
         return std::min(static_cast<size_t>(std::max<int64_t>(size, 0)), buffer_bytes_);
     }
@@ -160,31 +168,34 @@ private:
     int64_t from_nothing(HandleId handle, int fd, int64_t offset, bool by_offset, size_t bytes);
     /// Requests
     static constexpr int64_t kOrderFlags = 0xff;  // of uring_submit: IOSQE_*
-    int64_t submit_async(const OpBlock& b, size_t i, OpKind kind);
-    int64_t request(const OpBlock& b, size_t i);
-    int64_t make(const OpBlock& b, size_t i, ReplayedRing& ring, const AsyncRequest& asked, int fd);
-    int64_t make_at_once(const OpBlock& b, size_t i, const AsyncRequest& asked, int fd);
+    // Hot, as the compiler takes them for rare: submit() expects no ring, as most ops have none.
+    [[gnu::hot]] int64_t submit_async(const OpBlock& b, size_t i, OpKind kind);
+    [[gnu::hot]] int64_t request(const OpBlock& b, size_t i);
+    [[gnu::hot]] int64_t make(const OpBlock& b, size_t i, ReplayedRing& ring, RequestCall& call);
+    int64_t make_at_once(const OpBlock& b, size_t i, RequestCall& call);
     int64_t take_kept(uint32_t request);
     /// The block that direct requests of a file are multiples of, where this one is not; else 0.
-    int64_t part_of_block(HandleId handle, const AsyncRequest& asked, int fd);
+    int64_t part_of_block(HandleId handle, const AsyncRequest& asked, int fd) {
+        return is_direct(handle) ? part_of_direct(handle, asked, fd) : 0;
+    }
+    int64_t part_of_direct(HandleId handle, const AsyncRequest& asked, int fd);
     int64_t make_in_blocks(const OpBlock& b, size_t i, const RequestCall& call, int64_t block);
-    RequestCall call_of(const OpBlock& b, size_t i, const AsyncRequest& asked, int fd, std::byte* buffer, size_t most);
+    [[gnu::hot]] void fill(RequestCall& call, const OpBlock& b, size_t i, std::byte* buffer);
     void leave_request(const OpBlock& b, size_t i);
-    int64_t enter(const OpBlock& b, size_t i);
-    int64_t result_of(const OpBlock& b, size_t i);
-    ReplayedRing* ring_at(uint64_t op);
-    bool await(uint64_t op);
+    [[gnu::hot]] int64_t enter(const OpBlock& b, size_t i);
+    [[gnu::hot]] int64_t result_of(const OpBlock& b, size_t i);
+    ReplayedRing* ring_at(uint64_t op) { return __builtin_expect(op < next_ring_op_, 1) ? ring_ : next_ring_at(op); }
+    ReplayedRing* next_ring_at(uint64_t op);
+    /// Until all is done that op `op` needs. False where the run was stopped.
+    bool await(uint64_t op) { return __builtin_expect(op < next_need_op_, 1) || await_needs(op); }
+    [[gnu::hot]] bool await_needs(uint64_t op);
     bool await(const RequestNeed& need);
+    ReplayedRing& ring_of(const RequestNeed& need);
+    bool wait_for_needs(uint64_t op);
+    void passed_needs(const RequestNeed* next);
     void look_on(ReplayedRing& ring, const RequestNeed& need);
     bool others_live() const;
-    void hand_over();
-    /// Before each op of a task that makes requests: hands over what no op of its own submits, and looks what is done.
-    void notice(OpKind kind) {
-        if (in_line_ && !info(kind).is(Trait::async)) {
-            hand_over();
-        }
-        look(*ring_);
-    }
+    [[gnu::hot]] void hand_over();
     void look(ReplayedRing& ring) {
         ring.look();
         make_put_off();
@@ -210,7 +221,8 @@ private:
         AsyncRequest asked;
     };
     bool put_off(const OpBlock& b, size_t i, HandleId handle, const AsyncRequest& asked, ReplayedRing& ring);
-    bool is_put_off(uint32_t request) const;
+    bool is_put_off(uint32_t request) const { return __builtin_expect(!put_off_.empty(), 0) && among_put_off(request); }
+    bool among_put_off(uint32_t request) const;
     /// Makes those whose descriptors are there now.
     void make_put_off() {
         if (__builtin_expect(!put_off_.empty(), 0)) {
@@ -219,11 +231,22 @@ private:
     }
     void make_opened();
     void make(const PutOff& later);
-    void keep_order(int64_t order);
-    bool has(ReplayedRing& ring, const RequestNeed& need) const;
+    void keep_order(int64_t order) {
+        if (__builtin_expect(order != 0, 0)) {
+            keep_in_order(order);
+        }
+    }
+    void keep_in_order(int64_t order);
+    /// A ring does not know of a request that was put off.
+    bool has(ReplayedRing& ring, const RequestNeed& need) const {
+        return ring.has(need.count, need.request) && (need.request == 0 || !is_put_off(need.request));
+    }
     int64_t ring_call(const OpBlock& b, size_t i);
     int64_t ring_called(const OpBlock& b, size_t i, OpKind kind);
-    int64_t named_done(uint32_t request, int64_t result);
+    int64_t named_done(uint32_t request, int64_t result) {
+        return named_.empty() ? result : take_named(request, result);
+    }
+    int64_t take_named(uint32_t request, int64_t result);
     void opened_by_now(HandleId handle);
     bool open_in_flight(HandleId handle);
     bool others_wait_for(uint64_t op) const;
@@ -266,11 +289,15 @@ private:
     std::unique_ptr<ReadBuffer> blocks_;  // for reads of whole blocks
     HandleId asked_handle_ = 0;           // part_of_block() knows of
     int64_t asked_block_ = 0;
-    size_t next_need_ = 0, next_ring_ = 0;  // in task_.requests
-    ReplayedRing* ring_ = nullptr;          // where the task's requests go
-    bool in_line_ = false;                  // some of its requests were not handed over yet
+    // In task_.requests, and of which op; none: no op.
+    const RequestNeed *next_need_ = nullptr, *no_need_ = nullptr;  // the second: their end
+    uint64_t next_need_op_ = UINT64_MAX, next_ring_op_ = 0;
+    size_t next_ring_ = 0;
+    ReplayedRing* ring_ = nullptr;  // where the task's requests go
+    bool in_line_ = false;          // some of its requests were not handed over yet
     bool at_once_ = false;
-    const bool looks_;  // for results in memory, where the job did
+    const bool looks_;           // for results in memory, where the job did
+    const bool drops_requests_;  // some requests are filtered out
     std::vector<Untold> untold_;
     size_t next_call_ = 0, ring_number_ = 0;                             // in task_.requests.calls.by_call; of ring_
     std::unordered_map<uint32_t, std::unique_ptr<NamedRequest>> named_;  // in flight, by request

@@ -10,8 +10,8 @@
 namespace reprise {
 namespace {
 
-constexpr int64_t kSlice = 50'000'000;  // ns, after which a wait looks whether the run was stopped
-constexpr size_t kNeedsAhead = 16;      // of the plan's, brought into the processor's caches
+constexpr int64_t kSlice = 50'000'000;      // ns, after which a wait looks whether the run was stopped
+constexpr std::ptrdiff_t kNeedsAhead = 16;  // of the plan's, brought into the processor's caches
 
 /// What it does counts as the time of a call of the op at hand.
 template <class Do>
@@ -30,9 +30,6 @@ auto as_call(const Do& what) {
 
 /// As keeps(), of a request or its completion: a column that the kind does not have is 0, which is kept.
 bool keeps_request(const Plan& plan, const OpBlock& b, size_t i) {
-    if (!plan.selector->drops_requests()) {
-        return true;
-    }
     if (!plan.selector->keeps_request(b.request[i])) {
         return false;
     }
@@ -53,12 +50,13 @@ int64_t PosixEngine::submit_async(const OpBlock& b, size_t i, OpKind kind) {
     }
 }
 
-ReplayedRing* PosixEngine::ring_at(uint64_t op) {
+ReplayedRing* PosixEngine::next_ring_at(uint64_t op) {
     const auto& rings = task_.requests.rings;
     for (; next_ring_ < rings.size() && rings[next_ring_].first <= op; ++next_ring_) {
         ring_number_ = rings[next_ring_].second;
         ring_ = &worker_.ring(rings[next_ring_].second);
     }
+    next_ring_op_ = next_ring_ < rings.size() ? rings[next_ring_].first : UINT64_MAX;
     return ring_;
 }
 
@@ -80,13 +78,8 @@ bool PosixEngine::others_live() const {
     return false;
 }
 
-/// A ring does not know of a request that was put off.
-bool PosixEngine::has(ReplayedRing& ring, const RequestNeed& need) const {
-    return ring.has(need.count, need.request) && (put_off_.empty() || need.request == 0 || !is_put_off(need.request));
-}
-
 bool PosixEngine::await(const RequestNeed& need) {
-    ReplayedRing& ring = worker_.ring(need.ring);
+    ReplayedRing& ring = ring_of(need);
     if (has(ring, need)) {
         return true;
     }
@@ -150,47 +143,65 @@ void PosixEngine::look_on(ReplayedRing& ring, const RequestNeed& need) {
     }
 }
 
-/// Until all is done that op `op` needs. False where the run was stopped.
-bool PosixEngine::await(uint64_t op) {
-    const auto& needs = task_.requests.needs;
-    if (next_need_ == needs.size() || needs[next_need_].op > op) {
-        return true;
+void PosixEngine::passed_needs(const RequestNeed* next) {
+    next_need_ = next;
+    next_need_op_ = next < no_need_ ? next->op : UINT64_MAX;
+}
+
+// What is there already takes no time.
+bool PosixEngine::await_needs(uint64_t op) {
+    const RequestNeed* need = next_need_;
+    __builtin_prefetch(need + std::min<std::ptrdiff_t>(kNeedsAhead, no_need_ - need));
+    while (need->op < op || has(ring_of(*need), *need)) {
+        ++need;
+        if (need == no_need_ || need->op > op) {
+            passed_needs(need);
+            return true;
+        }
     }
-    __builtin_prefetch(&needs[std::min(next_need_ + kNeedsAhead, needs.size() - 1)]);
+    next_need_ = need;
+    return wait_for_needs(op);
+}
+
+bool PosixEngine::wait_for_needs(uint64_t op) {
     return as_call([&] {
         bool goes_on = true;
-        for (; next_need_ < needs.size() && needs[next_need_].op <= op; ++next_need_) {
-            goes_on = goes_on && (needs[next_need_].op < op || await(needs[next_need_]));
+        const RequestNeed* need = next_need_;
+        for (; need < no_need_ && need->op <= op; ++need) {
+            goes_on = goes_on && await(*need);
         }
+        passed_needs(need);
         return goes_on;
     });
 }
 
-RequestCall PosixEngine::call_of(const OpBlock& b, size_t i, const AsyncRequest& asked, int fd, std::byte* buffer,
-                                 size_t most) {
-    RequestCall call;
-    call.asked = asked;
-    call.fd = fd;
+ReplayedRing& PosixEngine::ring_of(const RequestNeed& need) {
+    return ring_ != nullptr && need.ring == ring_number_ ? *ring_ : worker_.ring(need.ring);
+}
+
+/// What follows from the op and the descriptor. `buffer`: of a read.
+void PosixEngine::fill(RequestCall& call, const OpBlock& b, size_t i, std::byte* buffer) {
+    const AsyncRequest& asked = call.asked;
     call.handle = b.handle[i];
     call.id = b.request[i];
     call.order = b.kind[i] == static_cast<uint8_t>(OpKind::uring_submit) ? b.flags[i] & kOrderFlags : 0;
-    const bool writes = call.asked.writes();
+    const bool writes = asked.writes();
     call.buffer = writes ? outgoing(b.handle[i], write_size(asked.size)) : buffer;
-    most = writes ? worker_.pattern.size() : most;
-    call.bytes = std::min(static_cast<size_t>(std::max<int64_t>(call.asked.size, 0)), most);
-    if (call.asked.vectored) {
-        const int count = pieces(b.list_of(i), call.asked.size, call.buffer, most);
+    call.bytes = writes ? write_size(asked.size) : read_size(asked.size);
+    if (asked.vectored) {
+        const size_t most = writes ? worker_.pattern.size() : buffer_bytes_;
+        const int count = pieces(b.list_of(i), asked.size, call.buffer, most);
         call.pieces = {iov_.data(), static_cast<size_t>(count)};
     }
-    return call;
 }
 
 int64_t PosixEngine::request(const OpBlock& b, size_t i) {
-    if (!keeps_request(worker_.plan, b, i)) {
+    if (drops_requests_ && !keeps_request(worker_.plan, b, i)) {
         return not_performed(LeftOut::filter);
     }
     const uint64_t op = b.first + i;
-    const AsyncRequest asked = async_request(b, i);
+    RequestCall call{.asked = async_request(b, i)};  // no copy: vectors loaded from what was just stored in parts stall
+    const AsyncRequest& asked = call.asked;
     if (asked.is_call()) {
         return ring_call(b, i);
     }
@@ -200,19 +211,19 @@ int64_t PosixEngine::request(const OpBlock& b, size_t i) {
     if (ring != nullptr && !await(op)) {
         return not_performed(LeftOut::stopped);
     }
-    if (ring != nullptr && asked.reads() && !asked.vectored && !is_direct(b.handle[i]) &&
+    if (!opening_.empty() && ring != nullptr && asked.reads() && !asked.vectored && !is_direct(b.handle[i]) &&
         put_off(b, i, b.handle[i], asked, *ring)) {
         return b.result[i];
     }
-    const int fd = refusal == 0 ? descriptor(b.handle[i], &refusal) : -1;
+    call.fd = refusal == 0 ? descriptor(b.handle[i], &refusal) : -1;
     if (ring == nullptr) {
-        return refusal != 0 ? made_at_once(b, i, refusal, false) : make_at_once(b, i, asked, fd);
+        return refusal != 0 ? made_at_once(b, i, refusal, false) : make_at_once(b, i, call);
     }
     if (refusal != 0) {
         ring->skip(1);
         return refusal;
     }
-    return make(b, i, *ring, asked, fd);
+    return make(b, i, *ring, call);
 }
 
 /// A request that a run which changes nothing does not make: who waits for its ring must not wait for it.
@@ -226,10 +237,10 @@ void PosixEngine::leave_request(const OpBlock& b, size_t i) {
 }
 
 // Only what may be part of one is asked about: a request of whole blocks of 4 KiB is made as it is.
-int64_t PosixEngine::part_of_block(HandleId handle, const AsyncRequest& asked, int fd) {
+int64_t PosixEngine::part_of_direct(HandleId handle, const AsyncRequest& asked, int fd) {
     const BlockRange range{asked.offset, asked.size};
     const bool moves_data = asked.reads() || asked.writes();
-    if (!moves_data || asked.offset < 0 || fd < 0 || !is_direct(handle) || !range.is_part(kUsualBlock)) {
+    if (!moves_data || asked.offset < 0 || fd < 0 || !range.is_part(kUsualBlock)) {
         return 0;
     }
     if (asked_handle_ != handle) {
@@ -252,22 +263,26 @@ int64_t PosixEngine::make_in_blocks(const OpBlock& b, size_t i, const RequestCal
     return made_at_once(b, i, result, true);
 }
 
-int64_t PosixEngine::make(const OpBlock& b, size_t i, ReplayedRing& ring, const AsyncRequest& asked, int fd) {
-    const int64_t block = part_of_block(b.handle[i], asked, fd);
-    const BlockRange wanted{asked.offset, static_cast<int64_t>(read_size(asked.size))};
-    const BlockRange whole = block == 0 ? wanted : wanted.around(block);
-    const bool fits = asked.reads() && static_cast<uint64_t>(whole.size) <= ring.buffer_bytes();
-    if (block != 0 && !fits) {
-        return make_in_blocks(b, i, call_of(b, i, asked, fd, buffer_, buffer_bytes_), block);
-    }
-    RequestCall call = call_of(b, i, asked, fd, asked.writes() ? nullptr : ring.buffer(), buffer_bytes_);
+int64_t PosixEngine::make(const OpBlock& b, size_t i, ReplayedRing& ring, RequestCall& call) {
+    const AsyncRequest& asked = call.asked;
+    const int64_t block = part_of_block(b.handle[i], asked, call.fd);
+    const auto wanted = [&] { return BlockRange{asked.offset, static_cast<int64_t>(read_size(asked.size))}; };
     if (block != 0) {
-        call.head = static_cast<uint32_t>(wanted.offset - whole.offset);
-        call.wanted = wanted.size;
+        const bool fits = static_cast<uint64_t>(wanted().around(block).size) <= ring.buffer_bytes();
+        if (!asked.reads() || !fits) {
+            fill(call, b, i, buffer_);
+            return make_in_blocks(b, i, call, block);
+        }
+    }
+    fill(call, b, i, asked.writes() ? nullptr : ring.buffer());
+    if (block != 0) {
+        const BlockRange part = wanted(), whole = part.around(block);
+        call.head = static_cast<uint32_t>(part.offset - whole.offset);
+        call.wanted = part.size;
         call.asked.offset = whole.offset;
         call.asked.vectored = false;
         call.bytes = static_cast<size_t>(whole.size);
-        count_part(wanted, wanted.size, whole.size);
+        count_part(part, part.size, whole.size);
     }
     keep_order(call.order);
     if (!ring.add(call)) {
@@ -287,9 +302,9 @@ int64_t PosixEngine::make(const OpBlock& b, size_t i, ReplayedRing& ring, const 
     return b.result[i];
 }
 
-int64_t PosixEngine::make_at_once(const OpBlock& b, size_t i, const AsyncRequest& asked, int fd) {
-    const RequestCall call = call_of(b, i, asked, fd, buffer_, buffer_bytes_);
-    if (const int64_t block = part_of_block(b.handle[i], asked, fd); block != 0) {
+int64_t PosixEngine::make_at_once(const OpBlock& b, size_t i, RequestCall& call) {
+    fill(call, b, i, buffer_);
+    if (const int64_t block = part_of_block(b.handle[i], call.asked, call.fd); block != 0) {
         return make_in_blocks(b, i, call, block);
     }
     return made_at_once(b, i, as_call([&] { return perform_at_once(call); }), true);
@@ -331,7 +346,7 @@ int64_t PosixEngine::enter(const OpBlock& b, size_t i) {
 }
 
 int64_t PosixEngine::result_of(const OpBlock& b, size_t i) {
-    if (!keeps_request(worker_.plan, b, i)) {
+    if (drops_requests_ && !keeps_request(worker_.plan, b, i)) {
         return not_performed(LeftOut::filter);
     }
     const uint32_t request = b.request[i];

@@ -208,7 +208,7 @@ bool PosixEngine::others_wait_for(uint64_t op) const {
 }
 
 /// A request of a call is done: its result, as the job's uring_complete has it.
-int64_t PosixEngine::named_done(uint32_t request, int64_t result) {
+int64_t PosixEngine::take_named(uint32_t request, int64_t result) {
     const auto found = named_.find(request);
     if (found == named_.end()) {
         return result;
@@ -266,7 +266,7 @@ void PosixEngine::opened_by_now(HandleId handle) {
     make_put_off();
 }
 
-bool PosixEngine::is_put_off(uint32_t request) const {
+bool PosixEngine::among_put_off(uint32_t request) const {
     return std::any_of(put_off_.begin(), put_off_.end(), [&](const PutOff& later) { return later.request == request; });
 }
 
@@ -282,7 +282,7 @@ bool PosixEngine::put_off(const OpBlock& b, size_t i, HandleId handle, const Asy
 }
 
 /// A request that was put off may neither come between linked ones nor after one that waits for all before it.
-void PosixEngine::keep_order(int64_t order) {
+void PosixEngine::keep_in_order(int64_t order) {
     if ((order & (IOSQE_IO_LINK | IOSQE_IO_HARDLINK | IOSQE_IO_DRAIN)) == 0) {
         return;
     }

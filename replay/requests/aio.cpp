@@ -102,6 +102,7 @@ public:
             for (; count < out.size() && !refused_.empty(); refused_.pop_front()) {
                 out[count++] = refused_.front();
             }
+            count_refused();
         }
         if (count == out.size()) {
             return count;
@@ -120,9 +121,9 @@ public:
         return count;
     }
 
-    bool ready() const override {
-        const std::lock_guard guard(refused_lock_);
-        return !refused_.empty() || in_ring();
+    DoneMark done_mark() const override {
+        const auto* head = reinterpret_cast<const RingHead*>(context_);
+        return {&head->head, &head->tail, &refused_count_, ~0u};
     }
 
 private:
@@ -133,6 +134,10 @@ private:
     void refused(RequestDone done) {
         const std::lock_guard guard(refused_lock_);
         refused_.push_back(done);
+        count_refused();
+    }
+    void count_refused() {
+        __atomic_store_n(&refused_count_, static_cast<unsigned>(refused_.size()), __ATOMIC_RELAXED);
     }
     void drain_into_refused() {
         io_event events[64];
@@ -149,8 +154,9 @@ private:
     size_t not_in_line_ = 0;  // done already
     std::vector<iocb*> pointers_;
     std::deque<std::vector<iovec>> pieces_;
-    mutable std::mutex refused_lock_;
+    std::mutex refused_lock_;
     std::deque<RequestDone> refused_;  // done without the kernel's ring
+    unsigned refused_count_ = 0;       // of them
 };
 
 }  // namespace

@@ -68,6 +68,18 @@ struct QueueOptions {
     std::span<std::byte> area = {};  // that all reads go to, where they use buffers that are registered
 };
 
+/// Where a queue shows that something may be done: take() would find it without a system call.
+struct DoneMark {
+    const unsigned* head = nullptr;  // null: nowhere, one has to ask
+    const unsigned* tail = nullptr;
+    const unsigned* flags = nullptr;
+    unsigned flag = 0;  // of `flags`: more than is between head and tail
+    bool any() const {
+        return __atomic_load_n(tail, __ATOMIC_ACQUIRE) != __atomic_load_n(head, __ATOMIC_RELAXED) ||
+               (__atomic_load_n(flags, __ATOMIC_RELAXED) & flag) != 0;
+    }
+};
+
 /// One thread at a time prepares and submits, and one at a time takes; the two may be different ones.
 class RequestQueue {
 public:
@@ -84,8 +96,8 @@ public:
         *submitted = submit();
         return take(out, wait_ns, least);
     }
-    /// Whether something may be done: take() would find it without a system call.
-    virtual bool ready() const { return true; }
+    /// Lasts as long as the queue.
+    virtual DoneMark done_mark() const { return {}; }
     /// Whether it makes such a NameCall.
     virtual bool makes(uint8_t) const { return false; }
 };

@@ -61,6 +61,8 @@ ReplayedRing::ReplayedRing(const RingOptions& options) : shared_(options.shared)
         free_buffers_.push_back(number);
     }
     slots_.resize(std::bit_ceil<size_t>(std::max<size_t>(64, size_t{4} * options.queue.depth)));
+    slot_mask_ = static_cast<uint32_t>(slots_.size() - 1);
+    mark_ = queue_->done_mark();
 }
 
 ReplayedRing::~ReplayedRing() {
@@ -68,14 +70,7 @@ ReplayedRing::~ReplayedRing() {
     munmap(area_, area_bytes_);
 }
 
-ReplayedRing::Slot* ReplayedRing::find(uint32_t id) {
-    Slot& slot = slots_[id & (slots_.size() - 1)];
-    if (slot.state != State::free && slot.id == id) {
-        return &slot;
-    }
-    if (further_.empty()) {
-        return nullptr;
-    }
+ReplayedRing::Slot* ReplayedRing::find_further(uint32_t id) {
     const auto found = further_.find(id);
     return found == further_.end() ? nullptr : &found->second;
 }
@@ -89,24 +84,34 @@ std::byte* ReplayedRing::buffer() {
         number = free_buffers_.back();
         free_buffers_.pop_back();
     }
+    given_ = number;
     return area_ + number * buffer_bytes_;
 }
 
-uint32_t ReplayedRing::number_of(const std::byte* buffer) const {
+uint32_t ReplayedRing::find_buffer(const std::byte* buffer) const {
     const bool own = !std::less<>()(buffer, area_) && std::less<>()(buffer, area_ + area_bytes_);
     return own ? static_cast<uint32_t>(static_cast<size_t>(buffer - area_) / buffer_bytes_) : kNoBuffer;
 }
 
+/// False: one with its number is in flight.
 bool ReplayedRing::flew(const RequestCall& call) {
-    const uint32_t id = call.id;
-    Slot* const known = find(id);
+    Slot& slot = slots_[call.id & slot_mask_];
+    if (slot.state != State::free || !further_.empty()) {
+        return flew_further(call);
+    }
+    add_to(flying_, 1);
+    slot = flying(call);
+    return true;
+}
+
+bool ReplayedRing::flew_further(const RequestCall& call) {
+    const Slot* const known = find(call.id);
     if (known != nullptr && known->state == State::flying) {
         return false;
     }
     add_to(flying_, 1);
-    Slot& slot = slots_[id & (slots_.size() - 1)];
-    Slot& own = slot.state == State::free || slot.id == id ? slot : further_[id];
-    own = {id, State::flying, false, 0, 0, call.serial, number_of(call.buffer), call.head, call.wanted};
+    Slot& slot = slots_[call.id & slot_mask_];
+    (slot.state == State::free || slot.id == call.id ? slot : further_[call.id]) = flying(call);
     return true;
 }
 
@@ -173,19 +178,13 @@ void ReplayedRing::put(std::span<const RequestDone> done) {
     }
 }
 
-bool ReplayedRing::has(uint64_t count, uint32_t id) {
-    if (id == 0) {
-        return done_.load(std::memory_order_acquire) >= count;
-    }
+bool ReplayedRing::has_request(uint32_t id) {
     const Guard table(shared_, table_);
     const Slot* const slot = find(id);
     return slot == nullptr || slot->state == State::done;
 }
 
-void ReplayedRing::look() {
-    if (!queue_->ready()) {
-        return;
-    }
+void ReplayedRing::take_done() {
     if (!shared_) {
         put({came_.data(), queue_->take(came_, 0, 1)});
         return;

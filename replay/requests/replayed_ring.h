@@ -40,11 +40,11 @@ public:
     size_t buffer_bytes() const { return buffer_bytes_; }
     /// Where the next read goes: what the last one to be done went to, as of programs that keep a list of free buffers.
     /// That is in the processor's caches, which decides a third of what a large read of a fast device takes.
-    std::byte* buffer();
+    [[gnu::hot]] std::byte* buffer();
 
     /// Puts a request in line, after submit() where the line is full. False: one with its number is in flight.
     /// `call.buffer`, where it is of buffer(), is free again when the request is done. Sets `call.serial`.
-    bool add(RequestCall& call);
+    [[gnu::hot]] bool add(RequestCall& call);
     bool add(RequestCall&& call) { return add(call); }
     /// The next ones, which do not go through this ring, count as done.
     void skip(uint64_t count);
@@ -55,12 +55,18 @@ public:
     static constexpr int64_t kTogether = 50'000;
     /// Waits a moment for another thread's skip().
     void wait_for_skips();
-    void submit();
+    [[gnu::hot]] void submit();
 
     /// Whether `count` requests are done, or request `id` is (where it is not 0), as far as was looked.
-    bool has(uint64_t count, uint32_t id);
+    bool has(uint64_t count, uint32_t id) {
+        return id == 0 ? done_.load(std::memory_order_acquire) >= count : has_request(id);
+    }
     /// Takes what is done without waiting.
-    void look();
+    void look() {
+        if (mark_.head == nullptr || mark_.any()) {
+            take_done();
+        }
+    }
     /// Waits a while for some more: where nobody else uses the ring, until `count` requests are done (0: one more). Of
     /// io_uring no longer than kTogether for several: the kernel tells nobody when a request was done, and each has a
     /// latency of its own.
@@ -70,7 +76,7 @@ public:
 
     /// The result of a request, which is forgotten then. False: it is not done, or was never made (`*known`).
     /// `*tick`: when it was seen to be done.
-    bool claim(uint32_t id, int64_t* result, uint64_t* tick, bool* known);
+    [[gnu::hot]] bool claim(uint32_t id, int64_t* result, uint64_t* tick, bool* known);
     /// Whether some request is done that claim() was asked for before.
     bool has_claimed() const { return claimed_.load(std::memory_order_acquire) != 0; }
     /// That something will tell of.
@@ -78,7 +84,8 @@ public:
 
 private:
     enum class State : uint8_t { free, flying, done };
-    struct Slot {
+    /// A cache line.
+    struct alignas(64) Slot {
         uint32_t id = 0;
         State state = State::free;
         bool claimed = false;  // asked for while it was in flight
@@ -91,11 +98,28 @@ private:
     };
     static constexpr uint32_t kNoBuffer = UINT32_MAX;
     class Guard;
-    Slot* find(uint32_t id);
-    void put(std::span<const RequestDone> done);
-    bool flew(const RequestCall& call);
-    uint32_t number_of(const std::byte* buffer) const;
-    void hand_over();
+    Slot* find(uint32_t id) {
+        Slot& slot = slots_[id & slot_mask_];
+        if (__builtin_expect(slot.state != State::free && slot.id == id, 1)) {
+            return &slot;
+        }
+        return further_.empty() ? nullptr : find_further(id);
+    }
+    Slot* find_further(uint32_t id);
+    bool has_request(uint32_t id);
+    [[gnu::hot]] void take_done();
+    [[gnu::hot]] void put(std::span<const RequestDone> done);
+    [[gnu::hot]] bool flew(const RequestCall& call);
+    bool flew_further(const RequestCall& call);
+    uint32_t number_of(const std::byte* buffer) const {
+        const bool last = given_ != kNoBuffer && buffer == area_ + given_ * buffer_bytes_;
+        return __builtin_expect(last, 1) ? given_ : find_buffer(buffer);
+    }
+    uint32_t find_buffer(const std::byte* buffer) const;
+    Slot flying(const RequestCall& call) const {
+        return {call.id, State::flying, false, 0, 0, call.serial, number_of(call.buffer), call.head, call.wanted};
+    }
+    [[gnu::hot]] void hand_over();
     uint32_t missing(uint64_t count) const;
     int64_t for_several(int64_t ns, uint32_t least) const;
     /// Adds; in a ring of one task without a bus lock.
@@ -109,6 +133,7 @@ private:
     }
 
     std::unique_ptr<RequestQueue> queue_;
+    DoneMark mark_;
     int refused_ = 0;
     const bool shared_, aio_;
     std::byte* area_ = nullptr;
@@ -116,10 +141,12 @@ private:
     uint32_t buffers_ = 1;
     std::vector<uint32_t> free_buffers_;  // the last to be free at the end; with table_
     uint32_t next_buffer_ = 0;            // where none is free: nothing tells of some requests that they are done
+    uint32_t given_ = kNoBuffer;          // the last of buffer()
     uint32_t line_ = 0, serial_ = 0;
     std::atomic<uint64_t> done_{0}, flying_{0};
     std::atomic<uint32_t> claimed_{0};            // done, and asked for before
     std::vector<Slot> slots_;                     // by id, the lowest bits of it
+    uint32_t slot_mask_ = 0;                      // those bits
     std::unordered_map<uint32_t, Slot> further_;  // whose place in slots_ is taken
     std::mutex submitting_, taking_, table_;
     std::array<RequestDone, 64> came_;  // with taking_

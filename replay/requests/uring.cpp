@@ -41,7 +41,7 @@ public:
         return error;
     }
 
-    bool prepare(const RequestCall& call) override {
+    [[gnu::hot]] bool prepare(const RequestCall& call) override {
         int place = -1;
         if ((call.order & IOSQE_FIXED_FILE) != 0 && call.name == nullptr && call.fd >= 0 && !place_of(call, &place)) {
             return false;
@@ -65,7 +65,7 @@ public:
         return true;
     }
 
-    size_t submit() override {
+    [[gnu::hot]] size_t submit() override {
         end_line();
         const int count = io_uring_submit(&ring_);
         return count > 0 ? static_cast<size_t>(count) : 0;
@@ -84,7 +84,7 @@ public:
         return peek(out);
     }
 
-    size_t take(std::span<RequestDone> out, int64_t wait_ns, uint32_t least) override {
+    [[gnu::hot]] size_t take(std::span<RequestDone> out, int64_t wait_ns, uint32_t least) override {
         size_t count = peek(out);
         if (count == 0 && wait_ns > 0) {
             io_uring_cqe* first = nullptr;
@@ -104,8 +104,8 @@ public:
         return probe_ != nullptr && io_uring_opcode_supported(probe_.get(), code) != 0;
     }
 
-    bool ready() const override {
-        return io_uring_cq_ready(&ring_) != 0 || (IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_CQ_OVERFLOW) != 0;
+    DoneMark done_mark() const override {
+        return {ring_.cq.khead, ring_.cq.ktail, ring_.sq.kflags, IORING_SQ_CQ_OVERFLOW};
     }
 
 private:
@@ -122,7 +122,7 @@ private:
         }
     }
 
-    size_t peek(std::span<RequestDone> out) {
+    [[gnu::hot]] size_t peek(std::span<RequestDone> out) {
         if (io_uring_cq_ready(&ring_) == 0) {
             if ((IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_CQ_OVERFLOW) == 0) {
                 return 0;

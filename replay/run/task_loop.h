@@ -184,7 +184,7 @@ private:
                 return false;
             }
             if (i % kFetchEach == 0) {
-                fetch_ahead(b, i, rows);
+                fetch_ahead<!Pace::kChained>(b, i, rows);
             }
             if constexpr (!Pace::kChained) {
                 if (!pace_.due(b, i)) {
@@ -285,9 +285,9 @@ private:
         if constexpr (requires { pace_.flags(); }) {
             row.begin |= pace_.flags();
         }
-        row.begin |= std::exchange(early_, 0);
         advance(b.first + i + 1);
         if constexpr (!Pace::kChained) {
+            row.begin |= std::exchange(early_, 0);
             slot_.lag_ns.store(pace_.lag_ns(), std::memory_order_relaxed);
         }
         return end;
