@@ -188,6 +188,15 @@ private:
         return true;
     }
 
+    /// The kernel reads them when it takes the request, and more requests may come before that. Of an entry of the
+    /// ring, which is given again after it was taken.
+    std::span<const iovec> kept(const io_uring_sqe& sqe, std::span<const iovec> pieces) {
+        const auto entry = static_cast<size_t>(&sqe - ring_.sq.sqes);
+        pieces_.resize(std::max(pieces_.size(), entry + 1));
+        pieces_[entry].assign(pieces.begin(), pieces.end());
+        return pieces_[entry];
+    }
+
     static void fill(io_uring_sqe& sqe, NameCall& call) {
         switch (call.code) {
             case IORING_OP_OPENAT2: io_uring_prep_openat2(&sqe, call.directory, call.name, &call.how); return;
@@ -219,11 +228,13 @@ private:
         const AsyncRequest& asked = call.asked;
         const auto offset = static_cast<uint64_t>(asked.offset);
         const auto bytes = static_cast<unsigned>(call.bytes);
+        const std::span<const iovec> pieces = asked.vectored ? kept(sqe, call.pieces) : std::span<const iovec>();
+        const auto count = static_cast<unsigned>(pieces.size());
         switch (asked.does) {
             case Does::read:
                 if (asked.vectored) {
-                    io_uring_prep_readv2(&sqe, call.fd, call.pieces.data(), static_cast<unsigned>(call.pieces.size()),
-                                         offset, static_cast<int>(asked.own_flags));
+                    io_uring_prep_readv2(&sqe, call.fd, pieces.data(), count, offset,
+                                         static_cast<int>(asked.own_flags));
                     return;
                 }
                 if (asked.fixed_buffer && fixed_buffers()) {
@@ -235,8 +246,8 @@ private:
                 return;
             case Does::write:
                 if (asked.vectored) {
-                    io_uring_prep_writev2(&sqe, call.fd, call.pieces.data(), static_cast<unsigned>(call.pieces.size()),
-                                          offset, static_cast<int>(asked.own_flags));
+                    io_uring_prep_writev2(&sqe, call.fd, pieces.data(), count, offset,
+                                          static_cast<int>(asked.own_flags));
                     return;
                 }
                 io_uring_prep_write(&sqe, call.fd, call.buffer, bytes, offset);
@@ -270,6 +281,7 @@ private:
         uint64_t handle = 0;
         int fd = -1;
     };
+    std::vector<std::vector<iovec>> pieces_;         // by entry of the ring
     std::vector<RegisteredFile> files_;              // by place; empty: the kernel registers none
     std::unordered_map<uint64_t, unsigned> places_;  // by handle
     unsigned next_file_ = 0;                         // the place that is used, or used again, next

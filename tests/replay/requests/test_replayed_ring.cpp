@@ -108,6 +108,38 @@ TEST_CASE_FIXTURE(Queues, "requests: each kind of queue does what is asked, and 
     CHECK(ring.has(5, 0));
 }
 
+TEST_CASE_FIXTURE(Queues, "requests: each vectored one keeps its own pieces until the kernel takes it") {
+    RingOptions options;
+    options.queue.depth = 4;
+    options.buffer_bytes = 8192;
+    SUBCASE("io_uring") {}
+    SUBCASE("io_uring, polled") { options.queue.polled = true; }
+    SUBCASE("libaio") { options.aio = true; }
+    ReplayedRing ring(options);
+    REQUIRE(ring.refused() == 0);
+    std::array<iovec, 2> pieces{};  // of the request at hand, as the engine's
+    const auto add = [&](uint32_t id, int64_t from, size_t first, size_t second) {
+        RequestCall call = read(id, in.fd, from, static_cast<int64_t>(first + second), ring.buffer());
+        call.asked.vectored = true;
+        pieces = {iovec{call.buffer, first}, iovec{call.buffer + first, second}};
+        call.pieces = std::span(pieces).first(second == 0 ? 1 : 2);
+        ring.add(call);
+    };
+    for (uint32_t round = 0; round < 300; ++round) {  // the entries of the ring come again
+        const uint32_t id = 1 + round * 4;
+        add(id, 0, 14, 0);
+        add(id + 1, 100, 200, 86);
+        add(id + 2, 500, 1, 0);
+        add(id + 3, 900, 4096, 4);
+        pieces = {};
+        ring.submit();
+        CHECK(result_of(ring, id) == 14);
+        CHECK(result_of(ring, id + 1) == 286);
+        CHECK(result_of(ring, id + 2) == 1);
+        CHECK(result_of(ring, id + 3) == 4100);
+    }
+}
+
 TEST_CASE_FIXTURE(Queues, "requests: each is seen when it is done, also while several are waited for") {
     std::array<int, 2> early{}, late{};
     REQUIRE(pipe2(early.data(), O_CLOEXEC) == 0);
