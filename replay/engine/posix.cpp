@@ -123,8 +123,51 @@ int64_t PosixEngine::submit_plain(const OpBlock& b, size_t i, OpKind kind) {
     if (b.result[i] == -EEXIST && makes_new_name(b, i) && task_.looks.has(b.first + i)) {
         return look_for_lock(b, i, kind);
     }
-    const bool refused = (b.result[i] == -EACCES || b.result[i] == -EPERM) && info(kind).is(Trait::path);
-    return refused ? submit_refused(b, i, kind) : perform(b, i, kind);
+    const OpInfo& row = info(kind);
+    const bool could = row.is(Trait::path) || row.is(Trait::writes);
+    if ((b.result[i] == -EACCES || b.result[i] == -EPERM) && could) {
+        return submit_refused(b, i, kind);
+    }
+    return b.result[i] < 0 && refused_as_asked(b, i, kind) ? b.result[i] : perform(b, i, kind);
+}
+
+// Whether the kernel refused the call for what it was asked with before it got to a file. The log has not all of that:
+// not the directory that a name is relative to, flags that mean nothing to a replay, times, how long a list was. What
+// the call would do here is not what it did there.
+bool PosixEngine::refused_as_asked(const OpBlock& b, size_t i, OpKind kind) const {
+    if (b.result[i] == -EBADF) {
+        return info(kind).is(Trait::path) && b.file[i] != 0;
+    }
+    if (b.result[i] == -EAGAIN) {
+        return kind == OpKind::open;  // another process had a lease on the file
+    }
+    if (b.result[i] != -EINVAL) {
+        return false;
+    }
+    constexpr int64_t kCut = INT64_MAX;  // what a negative length is in a log
+    switch (kind) {
+        case OpKind::access:
+        case OpKind::statx:
+        case OpKind::chmod:
+        case OpKind::chown:
+        case OpKind::utimens:
+        case OpKind::unlink:
+        case OpKind::link:
+        case OpKind::setxattr:
+        case OpKind::readahead:
+        case OpKind::sync_file_range:
+        case OpKind::copy_file_range: return true;
+        case OpKind::rename: return (b.flags[i] & ~int64_t{RENAME_NOREPLACE | RENAME_EXCHANGE}) != 0;
+        case OpKind::truncate:
+        case OpKind::ftruncate:
+        case OpKind::fallocate: return b.size[i] == kCut;
+        // A direct one may be refused for its place (off_by).
+        case OpKind::readv:
+        case OpKind::preadv:
+        case OpKind::writev:
+        case OpKind::pwritev: return !is_direct(b.handle[i]) && worker_.descriptors.get(b.handle[i]) >= 0;
+        default: return false;
+    }
 }
 
 // Whose files those were, and who might use them, is not in a root, and another user may run the replay. Where this one
@@ -457,6 +500,9 @@ int64_t PosixEngine::lock(const OpBlock& b, size_t i) {
         return refusal;
     }
     const int64_t how = b.arg[i] & (LOCK_SH | LOCK_EX | LOCK_UN);
+    if (how == 0) {
+        return b.result[i];  // LOCK_MAND, which kernels take no more notice of, or no lock at all
+    }
     // The plan keeps the order of locks, so whoever had it has given it back or is about to end. One that does not come
     // must not hold the run: it is asked for again and again, for a second.
     constexpr int64_t kFirstPause = 20'000, kLongestPause = 1'000'000, kMost = 1'000'000'000;  // ns

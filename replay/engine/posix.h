@@ -136,6 +136,7 @@ protected:
 private:
     int64_t submit_other(const OpBlock& b, size_t i, OpKind kind);
     int64_t submit_refused(const OpBlock& b, size_t i, OpKind kind);
+    bool refused_as_asked(const OpBlock& b, size_t i, OpKind kind) const;
     int64_t perform(const OpBlock& b, size_t i, OpKind kind);
     /// Descriptors
     /// What an open makes.

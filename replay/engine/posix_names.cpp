@@ -38,8 +38,8 @@ bool value_refused(int64_t result) {
 
 int64_t PosixEngine::by_path(const OpBlock& b, size_t i, OpKind kind) {
     const FileId file = b.file[i];
-    if (file == 0 && b.handle[i] == 0 && b.result[i] == -ENOENT) {
-        return not_performed(LeftOut::no_place);  // an empty name, which no descriptor stands for
+    if (file == 0 && b.result[i] == -ENOENT) {
+        return not_performed(LeftOut::no_place);  // an empty name, for which no descriptor stands
     }
     if (file == 0 && info(kind).has(Field::handle)) {
         // The variant that acts on an open instance.

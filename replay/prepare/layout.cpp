@@ -60,6 +60,7 @@ public:
         add_moved();
         add_growth();
         add_parents();
+        find_directories();
         add_blockers();
         add_loops();
         settle();
@@ -493,6 +494,18 @@ private:
             }
         }
         return false;
+    }
+
+    /// Names of which only a look is known, such as access(), and below which something else was not found: ENOENT,
+    /// where a file would have said ENOTDIR.
+    void find_directories() {
+        for (const std::string& path : above_missing()) {
+            const uint32_t known = index_.find(path);
+            if (known != kRoot && out_.entries[known].initial && !out_.entries[known].gone &&
+                out_.entries[known].type == FileType::unknown) {
+                out_.entries[known].type = FileType::directory;
+            }
+        }
     }
 
     /// All above what was not found: no files.

@@ -362,7 +362,8 @@ private:
         const OpInfo& row = info(kind);
         if (row.is(Trait::io) && is_error(actual)) {
             ++result_.errors;
-            result_.no_space += actual == -ENOSPC || actual == -EDQUOT ? 1 : 0;
+            const bool no_space = actual == -ENOSPC || actual == -EDQUOT;
+            result_.no_space += no_space && actual != block_.result[i] ? 1 : 0;  // else as there
         }
         if (actual > 0 && (row.is(Trait::reads) || row.is(Trait::writes))) {
             const auto bytes = static_cast<uint64_t>(actual);

@@ -123,6 +123,65 @@ TEST_CASE_FIXTURE(RunInRoot, "what the recording's user had no permission for, a
     CHECK_FALSE(fs::exists(root / "d/made"));
 }
 
+TEST_CASE_FIXTURE(RunInRoot, "what the kernel refused for how it was asked is not done: the log has not all of that") {
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const FileId in = job.file("/d/in"), made = job.file("/d/made", Origin::absent);
+    const OpKind names[] = {OpKind::access, OpKind::statx, OpKind::chmod, OpKind::utimens, OpKind::unlink};
+    for (const OpKind kind : names) {
+        for (const int64_t error : {EBADF, EINVAL}) {  // a bad directory, flags or times
+            job.add(t, {.kind = kind, .result = -error, .file = in});
+        }
+    }
+    job.add(t, {.kind = OpKind::mkdir, .result = -EBADF, .file = made});
+    job.add(t, {.kind = OpKind::link, .result = -EINVAL, .file = in, .file2 = made});
+    job.add(t, {.kind = OpKind::rename, .result = -EBADF, .file = in, .file2 = made});
+    job.add(t, {.kind = OpKind::rename, .result = -EINVAL, .file = in, .file2 = made, .flags = 64});
+    job.add(t,
+            {.kind = OpKind::open, .result = -EAGAIN, .fd = -1, .file = in, .flags = O_WRONLY | O_TRUNC});  // a lease
+    const HandleId open = job.open(t, in, O_RDWR);
+    const auto on_open = [&](OpKind kind, int64_t result, int64_t size, int64_t arg = 0) {
+        job.add(t, {.kind = kind, .result = result, .handle = open, .fd = job.fd(open), .size = size, .arg = arg});
+    };
+    for (const OpKind kind : {OpKind::truncate, OpKind::ftruncate, OpKind::fallocate}) {
+        if (kind == OpKind::truncate) {
+            job.add(t, {.kind = kind, .result = -EINVAL, .file = in, .size = INT64_MAX});
+        } else {
+            on_open(kind, -EINVAL, INT64_MAX);
+        }
+    }
+    on_open(OpKind::readahead, -EINVAL, 100);
+    on_open(OpKind::sync_file_range, -EINVAL, 100);
+    on_open(OpKind::utimens, -ENOENT, 0);  // of an empty name in an open directory
+    job.add(t, {.kind = OpKind::setxattr, .result = -ENOSPC, .file = in, .size = 9, .text = job.text("user.one")});
+    on_open(OpKind::flock, 0, 0, 32);   // LOCK_MAND
+    on_open(OpKind::write, -EPERM, 8);  // append-only, by a flag of the inode
+    const int64_t sizes[] = {1, 1};
+    for (const OpKind kind : {OpKind::readv, OpKind::writev}) {  // a list that was too long
+        job.add(t, {.kind = kind, .result = -EINVAL, .handle = open, .fd = job.fd(open), .size = 2, .list = sizes});
+    }
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+    CHECK(result.not_same_job.empty());
+    CHECK(result.no_space == 0);  // as there
+    CHECK(result.left_out[static_cast<size_t>(LeftOut::no_place)] == 1);
+    CHECK(result.left_out[static_cast<size_t>(LeftOut::refused)] == 1);
+    CHECK(fs::file_size(root / "d/in") == 20'000);
+    CHECK_FALSE(fs::exists(root / "d/made"));
+}
+
+TEST_CASE_FIXTURE(RunInRoot, "what is refused for what it is about is tried here, too") {
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const FileId in = job.file("/d/in");
+    job.add(t, {.kind = OpKind::readlink, .result = -EINVAL, .file = in, .size = 100});
+    job.add(t, {.kind = OpKind::rename, .result = -EINVAL, .file = in, .file2 = job.file("/d/there", Origin::absent)});
+    const ReplayResult result = run(job);
+    CHECK(result_of(t, 0) == -EINVAL);
+    CHECK(result.mismatches == 1);
+}
+
 TEST_CASE_FIXTURE(RunInRoot, "parents of a mapped folder are looked at only where the root has them") {
     bool shared = false;
     SUBCASE("nothing else lies there") {}

@@ -160,6 +160,14 @@ TEST_CASE_FIXTURE(Laid, "attributes that were found before they were set were th
     CHECK(counted("attributes_left_out") == 2);
 }
 
+TEST_CASE_FIXTURE(Laid, "what was only looked at is a directory where something below it was not found") {
+    for (const char* path : {"/looked", "/plain", "/looked/deep"}) {
+        log.named(OpKind::access, log.file(path, 0, Origin::existed, FileType::unknown), 0, 0, 0, 0);
+    }
+    log.named(OpKind::access, log.file("/looked/deep/er", 0, Origin::absent, FileType::unknown), 0, 0, 0, -ENOENT);
+    CHECK(initial() == "looked directory, looked/deep directory, plain 0");
+}
+
 TEST_CASE_FIXTURE(Laid, "directories are there where something in them is, unless the log makes both") {
     log.directory("/empty");
     log.file("/a/b/c", 1);
