@@ -99,7 +99,7 @@ struct RootPath {
 
 struct RootDirectory {
     std::string relative;  // "." for the root
-    bool lasting = false;  // nothing in the log renames, removes, makes or links it: its descriptor may be kept
+    bool lasting = false;  // its path means one directory for as long as there is one: a descriptor may be kept
 };
 
 /// Bits of Plan::handle_flags.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <unordered_set>
@@ -327,22 +328,48 @@ private:
 
     void names(OpKind kind, size_t i) {
         const bool moves = kind == OpKind::rename || kind == OpKind::link || kind == OpKind::symlink;
-        if (!moves && kind != OpKind::mkdir && kind != OpKind::rmdir) {
+        if (!moves && kind != OpKind::mkdir && kind != OpKind::rmdir && kind != OpKind::unlink) {
+            return;
+        }
+        plan_.risky_names = plan_.risky_names || moves;
+        if (block_.result[i] < 0) {
+            return;
+        }
+        if (kind == OpKind::unlink) {  // a link may be made anew, to lead elsewhere
+            moves_directories = moves_directories || type_of(block_.file[i]) == FileType::symlink;
             return;
         }
         symlinks = symlinks || kind == OpKind::symlink;
-        moves_directories = moves_directories || kind == OpKind::rename || kind == OpKind::rmdir;
-        plan_.risky_names = plan_.risky_names || moves;
+        moves_directories = moves_directories || (kind == OpKind::rename && !moves_file(i));
         for (const FileId file : {block_.file[i], block_.file2[i]}) {
             if (file == 0 || file >= plan_.paths.size() || plan_.paths[file].relative == nullptr) {
                 continue;
             }
-            // Made once, a directory is what its path means from then on; before, nothing could be opened there.
-            if (kind == OpKind::mkdir && made_.insert(plan_.paths[file].relative).second) {
+            const char* const path = plan_.paths[file].relative;
+            // Made once, a directory is what its path means from then on, and nothing can be opened in it before and
+            // after. So is one that was there, unless it is made again.
+            if (kind == OpKind::mkdir && made_.insert(path).second && !removed_.contains(path)) {
                 continue;
             }
-            renamed.insert(plan_.paths[file].relative);
+            if (kind == OpKind::rmdir) {
+                const bool there = file >= tables_.files.size() || tables_.files[file].origin != Origin::created;
+                if (!there || (removed_.insert(path), !made_.contains(path))) {
+                    continue;
+                }
+            }
+            moves_directories = moves_directories || kind == OpKind::mkdir || kind == OpKind::rmdir;
+            renamed.insert(path);
         }
+    }
+    FileType type_of(FileId file) const {
+        return file < tables_.files.size() ? tables_.files[file].type : FileType::unknown;
+    }
+    /// Whether the rename at hand is of a file, and over nothing but a file.
+    bool moves_file(size_t i) const {
+        const FileType to = type_of(block_.file2[i]);
+        const bool exchanges = (block_.flags[i] & RENAME_EXCHANGE) != 0;
+        return type_of(block_.file[i]) == FileType::regular &&
+               (exchanges ? to == FileType::regular : to != FileType::symlink);
     }
 
     Plan& plan_;
@@ -351,8 +378,8 @@ private:
     OpBlock block_;
     int64_t before_ = INT64_MIN;  // ns, when the task's ops so far ended
     std::vector<bool> starts_task_;
-    std::unordered_set<std::string> made_;  // directories
-    std::vector<End> ends_;                 // by task
+    std::unordered_set<std::string> made_, removed_;  // directories; the second: those that were there at first
+    std::vector<End> ends_;                           // by task
     Helpers helpers_;
     Polls polls_;
     TimerWheel timer_wheel_;

@@ -156,7 +156,7 @@ TEST_CASE("directories last where no name above them comes, goes or changes its 
     CHECK(lasting([](JobBuilder&, TaskId) {}) == ". a/b/c a x ");
     CHECK(lasting(one(OpKind::rename, "/a/b", "/x/b")) == ". a x ");
     CHECK(lasting(one(OpKind::rename, "/x", "/a")) == ". ");
-    CHECK(lasting(one(OpKind::rmdir, "/a")) == ". x ");
+    CHECK(lasting(one(OpKind::rmdir, "/a")) == ". a/b/c a x ");   // nothing is there afterwards
     CHECK(lasting(one(OpKind::unlink, "/a")) == ". a/b/c a x ");  // no directory
     CHECK(lasting(one(OpKind::link, "/a/g", "/x")) == ". a/b/c a ");
     CHECK(lasting(one(OpKind::mkdir, "/x")) == ". a/b/c a x ");  // nothing was there before
@@ -164,11 +164,42 @@ TEST_CASE("directories last where no name above them comes, goes or changes its 
               one(OpKind::mkdir, "/x")(job, t);
               one(OpKind::mkdir, "/x")(job, t);
           }) == ". a/b/c a ");
+    const auto temporary = [&](JobBuilder& job, TaskId t) {  // made, and removed at the end
+        const FileId made = job.file("/x", Origin::created, Role::dataset, FileType::directory);
+        job.add(t, {.kind = OpKind::mkdir, .file = made});
+        job.add(t, {.kind = OpKind::rmdir, .file = made});
+    };
+    CHECK(lasting(temporary) == ". a/b/c a x ");
+    CHECK(lasting([&](JobBuilder& job, TaskId t) {
+              temporary(job, t);
+              one(OpKind::mkdir, "/x")(job, t);
+          }) == ". a/b/c a ");
+    for (const bool first : {false, true}) {  // tasks may be read in another order than they ran
+        const auto again = [&](JobBuilder& job, TaskId t) {
+            one(first ? OpKind::mkdir : OpKind::rmdir, "/x")(job, t);
+            one(first ? OpKind::rmdir : OpKind::mkdir, "/x")(job, t);
+        };
+        CHECK(lasting(again) == ". a/b/c a ");
+        CHECK(lasting(again, Link::there) == ". ");
+    }
     // A link may lead anywhere, but what it leads to stays where nothing is moved.
     for (const Link link : {Link::made, Link::there}) {
         CHECK(lasting([](JobBuilder&, TaskId) {}, link) == ". a/b/c a x ");
-        CHECK(lasting(one(OpKind::rename, "/x/h", "/x/i"), link) == ". ");
-        CHECK(lasting(one(OpKind::rmdir, "/x/h"), link) == ". ");
+        CHECK(lasting(one(OpKind::rename, "/x/h", "/x/i"), link) == ". a/b/c a x ");  // a file
+        CHECK(lasting(
+                  [](JobBuilder& job, TaskId t) {
+                      job.add(t, {.kind = OpKind::rename,
+                                  .file = job.file("/y", Origin::existed, Role::dataset, FileType::unknown),
+                                  .file2 = job.file("/z", Origin::absent)});
+                  },
+                  link) == ". ");
+        CHECK(lasting(
+                  [](JobBuilder& job, TaskId t) {
+                      job.add(t, {.kind = OpKind::unlink,
+                                  .file = job.file("/l", Origin::existed, Role::dataset, FileType::symlink)});
+                  },
+                  link) == ". ");
+        CHECK(lasting(one(OpKind::rmdir, "/x/h"), link) == ". a/b/c a x ");
         CHECK(lasting(one(OpKind::link, "/x/h", "/x/i"), link) == ". a/b/c a x ");
     }
 }
