@@ -141,6 +141,9 @@ bool PosixEngine::refused_as_asked(const OpBlock& b, size_t i, OpKind kind) cons
     if (b.result[i] == -EAGAIN) {
         return kind == OpKind::open;  // another process had a lease on the file
     }
+    if (b.result[i] == -EBUSY) {
+        return kind == OpKind::msync;  // memory that the job had locked
+    }
     if (b.result[i] != -EINVAL) {
         return false;
     }
@@ -160,7 +163,8 @@ bool PosixEngine::refused_as_asked(const OpBlock& b, size_t i, OpKind kind) cons
         case OpKind::rename: return (b.flags[i] & ~int64_t{RENAME_NOREPLACE | RENAME_EXCHANGE}) != 0;
         case OpKind::truncate:
         case OpKind::ftruncate:
-        case OpKind::fallocate: return b.size[i] == kCut;
+        case OpKind::fallocate:
+        case OpKind::fadvise: return b.size[i] == kCut;
         // A direct one may be refused for its place (off_by).
         case OpKind::readv:
         case OpKind::preadv:

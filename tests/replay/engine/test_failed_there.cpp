@@ -143,7 +143,7 @@ TEST_CASE_FIXTURE(RunInRoot, "what the kernel refused for how it was asked is no
     const auto on_open = [&](OpKind kind, int64_t result, int64_t size, int64_t arg = 0) {
         job.add(t, {.kind = kind, .result = result, .handle = open, .fd = job.fd(open), .size = size, .arg = arg});
     };
-    for (const OpKind kind : {OpKind::truncate, OpKind::ftruncate, OpKind::fallocate}) {
+    for (const OpKind kind : {OpKind::truncate, OpKind::ftruncate, OpKind::fallocate, OpKind::fadvise}) {
         if (kind == OpKind::truncate) {
             job.add(t, {.kind = kind, .result = -EINVAL, .file = in, .size = INT64_MAX});
         } else {
