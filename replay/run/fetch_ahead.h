@@ -23,7 +23,10 @@ template <bool times>
         return;
     }
     const size_t to = i + kAhead;
-    const auto fetch = [&](const auto* column) { asm volatile("" : : "r"(column[to])); };
+    const auto fetch = [&](const auto* column) {
+        const auto value = column[to];
+        asm volatile("" : : "r"(value));
+    };
     fetch(b.kind);
     if constexpr (times) {
         fetch(b.begin);

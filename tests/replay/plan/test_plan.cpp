@@ -270,7 +270,7 @@ TEST_CASE("what a plan says of the whole log: how long, how much of it waits, wh
 }
 
 TEST_CASE("ops of a task that overlap by more than a coarse clock's rounding are counted") {
-    const auto gaps = [](std::vector<std::pair<int64_t, OpKind>> ops) {
+    const auto gaps = [](const std::vector<std::pair<int64_t, OpKind>>& ops) {
         const TempDir dir;
         JobBuilder job(dir / "job.oplog");
         const TaskId t = job.lone_task(), other = job.lone_task();
