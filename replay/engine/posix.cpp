@@ -157,14 +157,14 @@ bool PosixEngine::refused_as_asked(const OpBlock& b, size_t i, OpKind kind) cons
         case OpKind::unlink:
         case OpKind::link:
         case OpKind::setxattr:
-        case OpKind::readahead:
-        case OpKind::sync_file_range:
         case OpKind::copy_file_range: return true;
         case OpKind::rename: return (b.flags[i] & ~int64_t{RENAME_NOREPLACE | RENAME_EXCHANGE}) != 0;
         case OpKind::truncate:
         case OpKind::ftruncate:
         case OpKind::fallocate:
-        case OpKind::fadvise: return b.size[i] == kCut;
+        case OpKind::fadvise:
+        case OpKind::readahead:
+        case OpKind::sync_file_range: return b.size[i] == kCut;
         // A direct one may be refused for its place (off_by).
         case OpKind::readv:
         case OpKind::preadv:

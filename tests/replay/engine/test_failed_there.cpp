@@ -150,8 +150,8 @@ TEST_CASE_FIXTURE(RunInRoot, "what the kernel refused for how it was asked is no
             on_open(kind, -EINVAL, INT64_MAX);
         }
     }
-    on_open(OpKind::readahead, -EINVAL, 100);
-    on_open(OpKind::sync_file_range, -EINVAL, 100);
+    on_open(OpKind::readahead, -EINVAL, INT64_MAX);
+    on_open(OpKind::sync_file_range, -EINVAL, INT64_MAX);
     on_open(OpKind::utimens, -ENOENT, 0);  // of an empty name in an open directory
     job.add(t, {.kind = OpKind::setxattr, .result = -ENOSPC, .file = in, .size = 9, .text = job.text("user.one")});
     on_open(OpKind::flock, 0, 0, 32);   // LOCK_MAND
