@@ -128,7 +128,10 @@ int64_t PosixEngine::submit_plain(const OpBlock& b, size_t i, OpKind kind) {
     if ((b.result[i] == -EACCES || b.result[i] == -EPERM) && could) {
         return submit_refused(b, i, kind);
     }
-    return b.result[i] < 0 && refused_as_asked(b, i, kind) ? b.result[i] : perform(b, i, kind);
+    if (b.result[i] < 0 && refused_as_asked(b, i, kind)) {
+        return keeps(worker_.plan, b, i) ? b.result[i] : not_performed(LeftOut::filter);
+    }
+    return perform(b, i, kind);
 }
 
 // Whether the kernel refused the call for what it was asked with before it got to a file. The log has not all of that:

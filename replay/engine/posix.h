@@ -169,7 +169,7 @@ private:
     int64_t from_nothing(HandleId handle, int fd, int64_t offset, bool by_offset, size_t bytes);
     /// Requests
     static constexpr int64_t kOrderFlags = 0xff;  // of uring_submit: IOSQE_*
-    // Hot, as the compiler takes them for rare: submit() expects no ring, as most ops have none.
+    // Hot: those of a request lie together, on 12 pages of the program in place of 16.
     [[gnu::hot]] int64_t submit_async(const OpBlock& b, size_t i, OpKind kind);
     [[gnu::hot]] int64_t request(const OpBlock& b, size_t i);
     [[gnu::hot]] int64_t make(const OpBlock& b, size_t i, ReplayedRing& ring, RequestCall& call);

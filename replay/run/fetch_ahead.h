@@ -14,7 +14,7 @@ inline constexpr size_t kFetchEach = 8;
 
 /// A block of 65,536 ops has a dozen columns, half a MiB each, which another thread decoded. A job's calls between two
 /// ops keep the processor from seeing that they are read in order, and a read of 4 KiB drives out what it had. These
-/// are loads that nobody waits for: of prefetches half were of no use beside asynchronous requests. No column is null.
+/// are loads, as columns that were prefetched as far ahead had not arrived beside asynchronous requests. None is null.
 /// `i`: the op at hand, every kFetchEach-th. `rows`: of the block. `times`: they are used, too.
 template <bool times>
 [[gnu::always_inline]] inline void fetch_ahead(const OpBlock& b, size_t i, const SpoolRow* rows) {
