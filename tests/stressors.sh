@@ -18,7 +18,12 @@ while [[ $# != 0 ]]; do
 done
 [[ $EUID == 0 ]] || { echo "stressors: skipped: recording needs root" >&2; exit 77; }
 command -v stress-ng >/dev/null || { echo "stressors: skipped: missing: stress-ng" >&2; exit 77; }
-reprise=$(realpath "$bin/reprise") || exit 2
+[[ -x $bin/reprise ]] || { echo "stressors: no reprise in $bin: build it, or say where with --bin" >&2; exit 2; }
+reprise=$(realpath "$bin/reprise")
+for stressor in "${stressors[@]}"; do
+    stress-ng --stressors | tr ' ' '\n' | grep -qxF -- "$stressor" ||
+        { echo "stressors: stress-ng has no stressor '$stressor' (stress-ng --stressors lists them)" >&2; exit 2; }
+done
 if [[ ${#stressors[@]} == 0 ]]; then
     read -ra stressors < <(stress-ng --class 'filesystem?' 2>&1 | sed 's/.*: //')
     stressors+=(aio aiol io-uring revio seek sendfile splice tee vm-splice readahead mmap mmapfork mmapmany mmapfixed msync
@@ -35,7 +40,7 @@ known() {
     esac
 }
 
-work=$(mktemp -d "$dir/stressors-XXXXXX")
+work=$(mktemp -d "$dir/stressors-XXXXXX") || exit 2
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
