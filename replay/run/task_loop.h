@@ -285,9 +285,11 @@ private:
         if constexpr (requires { pace_.flags(); }) {
             row.begin |= pace_.flags();
         }
-        advance(b.first + i + 1);
         if constexpr (!Pace::kChained) {
             row.begin |= std::exchange(early_, 0);
+        }
+        advance(b.first + i + 1);  // from here on other tasks read the row
+        if constexpr (!Pace::kChained) {
             slot_.lag_ns.store(pace_.lag_ns(), std::memory_order_relaxed);
         }
         return end;
