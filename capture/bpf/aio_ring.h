@@ -96,8 +96,9 @@ static __noinline int forget_aio_ring(__u64 context) {
     return 0;
 }
 
-/* Of a task that has submitted: what it took since. `all`: and what is there, which it takes now. */
-static __noinline int look_for_taken(struct task_state* state, bool all) {
+/* Of a task that has submitted: what it took since. `all`: and what is there, which it takes now. `enters`: it goes on
+ * to wait there in the kernel. */
+static __noinline int look_for_taken(struct task_state* state, bool all, bool enters) {
     if (!state) {
         return 0;
     }
@@ -110,7 +111,13 @@ static __noinline int look_for_taken(struct task_state* state, bool all) {
         return 0;
     }
     if (known->inside || !read_aio_ring(&now, context)) {
+        if (enters) {
+            __sync_fetch_and_add(&known->inside, 1);
+        }
         return 0;
+    }
+    if (enters) {
+        __sync_fetch_and_add(&known->inside, 1);
     }
     const __u32 from = known->told, there = ring_distance(&now, now.head, now.tail);
     const bool behind = ring_distance(&now, now.head, from) > there;
@@ -149,23 +156,21 @@ static __noinline int note_aio_ring(struct task_state* state, __u64 context, int
 }
 
 /* Before a call of a task that uses libaio. It takes longer than what runs before other calls, and is told with this
- * one as the recorder's own. */
-static __noinline int look_before(struct task_state* state, __u64 context, bool takes) {
+ * one as the recorder's own: from when on; 0: it was told with what was taken, or no call was before. */
+static __noinline __u64 look_before(struct task_state* state, __u64 context, bool takes) {
     if (!state) {
         return 0;
     }
     const __u64 began = bpf_ktime_get_ns();
     const __u32 sequence = state->sequence;
+    const bool same = takes && state->aio_context == context; /* looked at once for both */
     if (state->aio_context) {
-        look_for_taken(state, 0);
+        look_for_taken(state, 0, same);
     }
-    if (takes) {
+    if (takes && !(same && state->aio_context)) {
         note_aio_ring(state, context, 1);
     }
-    if (state->own && state->sequence == sequence) { /* else it was told with what was taken, or no call was before */
-        state->own += bpf_ktime_get_ns() - began;
-    }
-    return 0;
+    return state->own && state->sequence == sequence ? began : 0;
 }
 
 #endif

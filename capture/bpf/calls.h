@@ -265,15 +265,20 @@ int BPF_PROG(call_enter, struct pt_regs* regs, long id) {
     settle_faults(state);
     settle_stolen(task, state);
     const bool takes = takes_events(nr);
+    __u64 looked = 0;
     if (state->aio_context || takes) {
-        look_before(state, regs->di, takes);
+        looked = look_before(state, regs->di, takes);
     }
     state->nr = nr;
     state->fault_enter = 0;
     if (rules[nr & (CALL_LIMIT - 1)].flags & RULE_AT_ENTER) {
         fill_file(&state->at_enter, file_of(task, regs->di), regs->di);
     }
-    state->enter = bpf_ktime_get_ns();
+    const __u64 now = bpf_ktime_get_ns();
+    if (looked) {
+        state->own += now - looked;
+    }
+    state->enter = now;
     return 0;
 }
 
@@ -354,7 +359,7 @@ int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
     /* Told with the next call, as this one's record is gone. What runs before a call differs little (CallGaps). */
     state->own = bpf_ktime_get_ns() - now;
     if (nr == NR_READ && state->aio_eventfd && state->aio_eventfd - 1 == (__s32)regs->di && result == 8) {
-        look_for_taken(state, 1);
+        look_for_taken(state, 1, 0);
     }
     return 0;
 }

@@ -18,9 +18,16 @@ static __always_inline __u32 read_list(struct composer* c, __u64 user, __u64 ent
     if (!user || bytes == 0 || bytes > sizeof c->scratch->list / 2) {
         return 0;
     }
-    if (bpf_probe_read_user(c->scratch->list, bytes, (void*)user)) {
+    /* A short one takes the way over the stack: where a copy may go is looked up if that is memory of a map. */
+    __u64 few[4] = {};
+    const bool is_short = bytes <= sizeof few;
+    void* const to = c->scratch->list;
+    if (is_short ? bpf_probe_read_user(few, bytes, (void*)user) : bpf_probe_read_user(to, bytes, (void*)user)) {
         c->flags |= RAW_FLAG_UNREADABLE;
         return 0;
+    }
+    if (is_short) {
+        __builtin_memcpy(to, few, sizeof few);
     }
     return entries;
 }
