@@ -84,10 +84,10 @@ int64_t Compute::now_ns() {
 }
 
 /// Returns the sum of the holes: times at which this thread did not run.
-int64_t Compute::burn_until(int64_t deadline_ns) {
+int64_t Compute::burn_until(int64_t deadline_ns, int64_t now) {
     constexpr int64_t kTail = 3'000;  // a turn of work is too coarse for it
     int64_t holes = 0;
-    int64_t before = now_ns();
+    int64_t before = now;
     for (int turns = 0; before < deadline_ns; ++turns) {
         if (memory_ && deadline_ns - before > kTail) {
             memory_->turn();
@@ -97,7 +97,7 @@ int64_t Compute::burn_until(int64_t deadline_ns) {
         if (glance_.call != nullptr) {
             glance_.call(glance_.of);
         }
-        const int64_t now = now_ns();
+        now = now_ns();
         if (now - before > kHole) {
             holes += now - before;
         }
@@ -113,7 +113,7 @@ void Compute::fill(int64_t deadline_ns) {
     if (policy_ == DelayPolicy::work && !memory_) {
         memory_ = std::make_unique<Memory>();
     }
-    burn_until(deadline_ns);
+    burn_until(deadline_ns, now_ns());
 }
 
 void Compute::take(int64_t deadline_ns) {
@@ -123,8 +123,9 @@ void Compute::take(int64_t deadline_ns) {
     const int64_t begin = now_ns();
     const int64_t wanted = deadline_ns - begin;
     if (wanted < kLongEnough) {
-        for (int64_t holes = burn_until(deadline_ns); holes > 0 && !stopped();) {
-            holes = burn_until(now_ns() + std::min(holes, wanted));
+        for (int64_t holes = burn_until(deadline_ns, begin); holes > 0 && !stopped();) {
+            const int64_t now = now_ns();
+            holes = burn_until(now + std::min(holes, wanted), now);
         }
         return;
     }
@@ -137,7 +138,7 @@ void Compute::take(int64_t deadline_ns) {
     const int64_t close = std::max<int64_t>(1'000, wanted / 1'000);
     int64_t until = deadline_ns;
     for (;;) {
-        burn_until(until);
+        burn_until(until, now_ns());
         const int64_t missing = wanted - (processor_ns() - before);
         if (missing <= close || stopped()) {
             break;

@@ -48,7 +48,7 @@ public:
 
 private:
     class Memory;
-    int64_t burn_until(int64_t deadline_ns);
+    int64_t burn_until(int64_t deadline_ns, int64_t now);
     int64_t now_ns();
     bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed) != 0; }
 

@@ -50,18 +50,8 @@ Delay::Delay(SpinTokens* tokens, const std::atomic<uint32_t>* stop, double tick_
     : tokens_(tokens),
       stop_(stop),
       tick_ns_(tick_ns),
-      anchor_ticks_limit_(static_cast<uint64_t>(static_cast<double>(kAnchorAge) / tick_ns)),
+      longest_ticks_(static_cast<int64_t>(static_cast<double>(kAnchorAge) / tick_ns)),
       anchor_(take_tick_point()) {}
-
-int64_t Delay::now_ns() {
-    const uint64_t tick = ticks_now();
-    const uint64_t age = tick - anchor_.tick;
-    if (age > anchor_ticks_limit_) {
-        anchor_ = take_tick_point();
-        return anchor_.ns;
-    }
-    return anchor_.ns + static_cast<int64_t>(static_cast<double>(age) * tick_ns_);
-}
 
 void Delay::sleep_until(int64_t ns) {
     const timespec until{ns / 1'000'000'000, ns % 1'000'000'000};

@@ -37,8 +37,16 @@ public:
     Delay(SpinTokens* tokens, const std::atomic<uint32_t>* stop, double tick_ns);
 
     /// CLOCK_MONOTONIC in nanoseconds, from ticks.
-    int64_t now_ns();
-    /// The same of a tick that was read lately.
+    int64_t now_ns() { return now_ns(ticks_now()); }
+    /// The same, where `tick` was read just now.
+    int64_t now_ns(uint64_t tick) {
+        if (__builtin_expect(static_cast<int64_t>(tick - anchor_.tick) > longest_ticks_, 0)) {
+            anchor_ = take_tick_point();
+            return anchor_.ns;
+        }
+        return ns_at(tick);
+    }
+    /// The same without a look at how long ago the two clocks were compared.
     int64_t ns_at(uint64_t tick) const {
         return anchor_.ns +
                static_cast<int64_t>(static_cast<double>(static_cast<int64_t>(tick - anchor_.tick)) * tick_ns_);
@@ -61,7 +69,7 @@ private:
     SpinTokens* tokens_;
     const std::atomic<uint32_t>* stop_;
     double tick_ns_;
-    uint64_t anchor_ticks_limit_;
+    int64_t longest_ticks_;  // after the anchor
     TickPoint anchor_;
     std::array<int64_t, 64> late_{};
     size_t samples_ = 0;

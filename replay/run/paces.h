@@ -68,7 +68,8 @@ public:
         }
         due_ = at(b.begin[i]);
         delay_.until(due_);
-        lag_ = std::max<int64_t>(delay_.now_ns() - due_, 0);
+        issued_ = Clock::ticks();
+        lag_ = std::max<int64_t>(delay_.now_ns(issued_) - due_, 0);
         return true;
     }
 
@@ -99,6 +100,8 @@ public:
     void released() {}
     static void there(uint64_t) {}
     int64_t lag_ns() const { return lag_; }
+    /// The tick at which due() let the op go.
+    uint64_t issued() const { return issued_; }
 
 private:
     int64_t scaled(int64_t ns) const {
@@ -115,6 +118,7 @@ private:
     double scale_;
     Computing computing_;
     int64_t due_ = 0, lag_ = 0;
+    uint64_t issued_ = 0;
 };
 
 /// Every op when what it depends on is done and the think time since the op before it has passed. Waits that the log
@@ -143,7 +147,13 @@ public:
             return false;
         }
         int64_t due = step_.due(b, i, released_);
-        pass(due);
+        issued_ = Clock::ticks();
+        int64_t now = delay_.now_ns(issued_);
+        if (now < due) {
+            pass(due, now);
+            issued_ = Clock::ticks();
+            now = delay_.now_ns(issued_);
+        }
         flags_ = 0;
         if (const uint32_t number = plan_.lock_of(task_, b, i); number != 0) {
             std::atomic<uint32_t>& word = number == Plan::kOwnLock ? process_.lock : run_.control().guard(number);
@@ -153,8 +163,10 @@ public:
                 flags_ = kWaitedForLock;
                 due = step_.due(b, i, delay_.now_ns());
             }
+            issued_ = Clock::ticks();
+            now = delay_.now_ns(issued_);
         }
-        lag_ = std::max<int64_t>(delay_.now_ns() - due, 0);
+        lag_ = std::max<int64_t>(now - due, 0);
         return true;
     }
 
@@ -182,6 +194,8 @@ public:
         }
     }
     int64_t lag_ns() const { return lag_; }
+    /// The tick at which due() let the op go.
+    uint64_t issued() const { return issued_; }
 
 private:
     template <class Watch>
@@ -205,7 +219,7 @@ private:
                     watch(step_.until(), true);
                     delay_.until(step_.until());
                 } else {
-                    pass(step_.until());
+                    pass(step_.until(), delay_.now_ns());
                 }
                 break;
             case CausalRole::submit:
@@ -215,8 +229,9 @@ private:
                 break;
             case CausalRole::drain: return drained(b, i, begin);
         }
-        step_.ended(delay_.now_ns());
-        return Clock::ticks();
+        const uint64_t end = Clock::ticks();
+        step_.ended(delay_.now_ns(end));
+        return end;
     }
     uint64_t waited(const OpBlock& b, size_t i, uint64_t begin) {
         const uint64_t end = left();
@@ -291,14 +306,15 @@ private:
     }
     /// When the last call or wait of the op at hand was over; now, where it had none.
     uint64_t left() {
-        delay_.now_ns();  // ns_at() must not count from long ago
-        return sys::call_ticks.left != 0 ? sys::call_ticks.left : Clock::ticks();
+        const uint64_t tick = sys::call_ticks.left != 0 ? sys::call_ticks.left : Clock::ticks();
+        delay_.now_ns(tick);  // ns_at() must not count from long ago
+        return tick;
     }
     /// Think time, and calls that are not made: where it is short the thread was on its processor, and keeps it, as a
     /// thread that computes would not give it back for milliseconds.
-    void pass(int64_t until) {
+    void pass(int64_t until, int64_t now) {
         constexpr int64_t kBrief = 100'000;  // ns
-        if (speeds_.computing.policy != DelayPolicy::sleep && until - delay_.now_ns() < kBrief) {
+        if (speeds_.computing.policy != DelayPolicy::sleep && until - now < kBrief) {
             compute_.take(until);
         } else {
             delay_.until(until);
@@ -320,7 +336,7 @@ private:
     Speeds speeds_;
     int64_t lag_ = 0, released_ = INT64_MIN;
     int64_t over_ = INT64_MAX;  // when the last op was, as the thread may have woken up later; INT64_MAX: it did not
-    uint64_t flags_ = 0;
+    uint64_t issued_ = 0, flags_ = 0;
     std::atomic<uint32_t>* locked_ = nullptr;  // the lock that the op at hand holds
 };
 

@@ -194,7 +194,7 @@ private:
                 if (control_.stopped()) {
                     return false;
                 }
-                begin = Clock::ticks();
+                begin = pace_.issued();
                 if (i + 1 == to && source_ < task_.sources.size() && task_.sources[source_] == b.first + i &&
                     tells_others(static_cast<OpKind>(b.kind[i]), b.arg[i])) {
                     publish();

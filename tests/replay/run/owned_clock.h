@@ -39,6 +39,7 @@ struct OwnedClock {
     public:
         Delay(SpinTokens*, const std::atomic<uint32_t>*, double) {}
         static int64_t now_ns() { return read(); }
+        static int64_t now_ns(uint64_t tick) { return static_cast<int64_t>(tick); }
         static int64_t ns_at(uint64_t tick) { return static_cast<int64_t>(tick); }
         static uint64_t tick_at(int64_t ns) { return static_cast<uint64_t>(ns); }
         static void until(int64_t ns) { pass_until(ns); }
