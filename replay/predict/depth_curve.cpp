@@ -12,7 +12,6 @@ DepthCurve::DepthCurve(const std::vector<DepthRow>& rows) {
         if (row.bytes <= 0 || row.depth < 1) {
             continue;
         }
-        most_bytes_per_s_ = std::max(most_bytes_per_s_, row.per_s * static_cast<double>(row.bytes));
         const bool fresh = sizes_.empty() || sizes_.back().bytes != row.bytes;
         limited = (limited && !fresh) || row.limited;
         if (limited && !fresh) {

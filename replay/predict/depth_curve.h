@@ -25,7 +25,6 @@ public:
     double extra_ns(int64_t bytes, double depth) const { return taken_ns(bytes, depth) - taken_ns(bytes, 1); }
     /// What one adds to the time of all that come after it where the storage has as much as it can do, ns. Not 0.
     double work_ns(int64_t bytes) const;
-    double most_bytes_per_s() const { return most_bytes_per_s_; }
 
 private:
     struct Size {
@@ -40,7 +39,6 @@ private:
     double between(int64_t bytes, Of of) const;
 
     std::vector<Size> sizes_;
-    double most_bytes_per_s_ = 0;
 };
 
 /// What is in flight at one device, in time that it takes.

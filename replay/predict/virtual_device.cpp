@@ -2,6 +2,7 @@
 #include "replay/predict/virtual_device.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace reprise {
 namespace {
@@ -14,15 +15,35 @@ bool at_limit(double bytes_per_s, int64_t bytes, double took_ns) {
     return static_cast<double>(bytes) > kAtLimit * bytes_per_s * took_ns / 1e9;
 }
 
+/// What writes past the cache move in a second, at most. A limit with a burst lets now more and now less through while
+/// it is measured: there it is the middle of what came close to the most.
+double most_written(const std::vector<DepthRow>& rows, bool limited) {
+    constexpr double kClose = 0.8;
+    std::vector<double> rates;
+    for (const DepthRow& row : rows) {
+        rates.push_back(row.per_s * static_cast<double>(row.bytes));
+    }
+    std::sort(rates.begin(), rates.end());
+    if (rates.empty() || !limited) {
+        return rates.empty() ? 0 : rates.back();
+    }
+    const auto close = std::lower_bound(rates.begin(), rates.end(), kClose * rates.back());
+    return close[(rates.end() - close) / 2];
+}
+
 }  // namespace
 
 VirtualDevice::VirtualDevice(const StorageModel& model)
     : model_(model),
       reads_by_depth_(model.read_depth),
       writes_by_depth_(model.write_depth),
+      most_written_(most_written(model.write_depth, model.read_burst_ns > 0)),
       channel_free_(std::min(static_cast<size_t>(std::max(model.parallelism, 1)), kMostChannels)),
       bytes_{model.read_bytes_per_s, model.read_burst_ns, model.read_step_ns},
-      requests_{model.reads_per_s, model.read_burst_ns, model.read_step_ns} {}
+      requests_{model.reads_per_s, model.read_burst_ns, model.read_step_ns},
+      // By depth the limit hardly shows: what stood still is not in there. Without one, it is no more than what one
+      // thread has written back.
+      writes_{model.read_burst_ns > 0 ? model.writes_per_s : 0, model.read_burst_ns, model.read_step_ns} {}
 
 int64_t VirtualDevice::Limit::pass(double amount, int64_t begin) {
     if (per_second_ <= 0) {
@@ -76,10 +97,9 @@ int64_t VirtualDevice::read(int64_t bytes, int64_t now, By by) {
 
 int64_t VirtualDevice::write(int64_t bytes, int64_t now, WriteBack& cache, By by) {
     if (!writes_by_depth_.empty()) {
-        const int64_t written = cache.write_direct(bytes, writes_by_depth_.most_bytes_per_s(), now);
+        const int64_t written = std::max(cache.write_direct(bytes, most_written_, now), writes_.pass(1, now));
         const auto called = static_cast<double>(model_.direct_write_ns(bytes));
-        const bool own = by == By::ring || model_.direct_write.empty() ||
-                         at_limit(writes_by_depth_.most_bytes_per_s(), bytes, called);
+        const bool own = by == By::ring || model_.direct_write.empty() || at_limit(most_written_, bytes, called);
         const double alone = !own                             ? called
                              : writes_by_depth_.covers(bytes) ? writes_by_depth_.taken_ns(bytes, 1)
                                                               : static_cast<double>(model_.read_ns(bytes));

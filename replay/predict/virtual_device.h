@@ -50,9 +50,11 @@ private:
 
     const StorageModel& model_;
     const DepthCurve reads_by_depth_, writes_by_depth_;  // empty: not measured
+    const double most_written_;                          // past the cache, bytes per second
     InFlightWork in_flight_;
     std::vector<int64_t> channel_free_;  // when each of them is, ns; where depth was not measured
-    Limit bytes_, requests_;
+    Limit bytes_, requests_;             // of reads
+    Limit writes_;                       // requests past the cache
 };
 
 }  // namespace reprise

@@ -229,6 +229,54 @@ TEST_CASE("the device of a prediction: calls that a limit held up say nothing of
     CHECK(device.write(kPart, 20 * kMs, cache) == 20 * kMs + 65'536 * 25);
 }
 
+TEST_CASE("the device of a prediction: writes past the cache keep a limit of requests, whatever they did by depth") {
+    StorageModel m = nothing();
+    constexpr int64_t kPart = 131'072;
+    m.write_bytes_per_s = 250e6;
+    m.writes_per_s = 250;
+    m.read_burst_ns = m.read_step_ns = 100 * kMs;
+    // Of 16 in flight all but those that stood still: what a step lets through at once.
+    m.write_depth = {{kPart, 1, 200'000, 200'000, 250, false}, {kPart, 16, 2 * kMs, 2 * kMs, 250, false}};
+    const auto last_of = [&](int writes) {
+        VirtualDevice device(m);
+        WriteBack cache(m);
+        int64_t end = 0;
+        for (int i = 0; i < writes; ++i) {
+            end = device.write(kPart, 0, cache, VirtualDevice::By::ring);
+        }
+        return end;
+    };
+    CHECK(last_of(25) < 100 * kMs);
+    CHECK(last_of(800) > 3'000 * kMs);
+    CHECK(last_of(800) < 3'300 * kMs);
+    m.read_burst_ns = m.read_step_ns = 0;  // no limit: what was written back says nothing of these
+    CHECK(last_of(800) < 500 * kMs);
+}
+
+TEST_CASE("the device of a prediction: one measurement in which a limit let more through is not what writes move") {
+    StorageModel m = nothing();
+    constexpr int64_t kPart = 131'072, kMuch = 1 << 20;
+    m.write_bytes_per_s = 20e6;
+    m.read_burst_ns = m.read_step_ns = 100 * kMs;
+    m.write_depth = {{4'096, 1, 20'000, 20'000, 6'100, false},
+                     {4'096, 4, 60'000, 60'000, 6'000, false},
+                     {kPart, 1, 150'000, 150'000, 190, false},
+                     {kPart, 4, 500'000, 500'000, 110, false},
+                     {kMuch, 1, kMs, kMs, 27.5, false}};
+    const auto rate = [&] {
+        VirtualDevice device(m);
+        WriteBack cache(m);
+        int64_t end = 0;
+        for (int i = 0; i < 1'000; ++i) {
+            end = device.write(kPart, 0, cache, VirtualDevice::By::ring);
+        }
+        return 1e3 * kPart / (static_cast<double>(end) / 1e9);
+    };
+    CHECK(rate() == doctest::Approx(25e6).epsilon(0.01));
+    m.read_burst_ns = m.read_step_ns = 0;
+    CHECK(rate() == doctest::Approx(28.8e6).epsilon(0.01));
+}
+
 TEST_CASE("the cache of a prediction holds pages, and nothing of what moved no byte") {
     const StorageModel m = nothing();
     VirtualStorage storage(m, false);
