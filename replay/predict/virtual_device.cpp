@@ -20,6 +20,7 @@ bool at_limit(double bytes_per_s, int64_t bytes, double took_ns) {
 double most_written(const std::vector<DepthRow>& rows, bool limited) {
     constexpr double kClose = 0.8;
     std::vector<double> rates;
+    rates.reserve(rows.size());
     for (const DepthRow& row : rows) {
         rates.push_back(row.per_s * static_cast<double>(row.bytes));
     }
