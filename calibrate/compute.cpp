@@ -83,7 +83,7 @@ int64_t Compute::now_ns() {
     return anchor_.ns + static_cast<int64_t>(static_cast<double>(age) * tick_ns_);
 }
 
-/// Returns the sum of the holes: times at which this thread did not run.
+/// From `now` on. Returns the sum of the holes: times at which this thread did not run.
 int64_t Compute::burn_until(int64_t deadline_ns, int64_t now) {
     constexpr int64_t kTail = 3'000;  // a turn of work is too coarse for it
     int64_t holes = 0;
@@ -123,7 +123,8 @@ void Compute::take(int64_t deadline_ns) {
     const int64_t begin = now_ns();
     const int64_t wanted = deadline_ns - begin;
     if (wanted < kLongEnough) {
-        constexpr int kMostAgain = 16;  // where each turn takes as long as a hole (a sanitizer's build), it never ends
+        // Else it never ends where every turn takes as long as a hole, as in a sanitizer's build.
+        constexpr int kMostAgain = 16;
         int64_t holes = burn_until(deadline_ns, begin);
         for (int again = 0; holes > 0 && again < kMostAgain && !stopped(); ++again) {
             const int64_t now = now_ns();

@@ -110,14 +110,15 @@ static __noinline int look_for_taken(struct task_state* state, bool all, bool en
         state->aio_context = 0; /* until it submits again: the context is gone, and another one may lie there */
         return 0;
     }
-    if (known->inside || !read_aio_ring(&now, context)) {
-        if (enters) {
-            __sync_fetch_and_add(&known->inside, 1);
-        }
+    const bool kernel_takes = known->inside != 0;
+    if (!kernel_takes && !read_aio_ring(&now, context)) {
         return 0;
     }
     if (enters) {
         __sync_fetch_and_add(&known->inside, 1);
+    }
+    if (kernel_takes) {
+        return 0;
     }
     const __u32 from = known->told, there = ring_distance(&now, now.head, now.tail);
     const bool behind = ring_distance(&now, now.head, from) > there;
@@ -156,7 +157,7 @@ static __noinline int note_aio_ring(struct task_state* state, __u64 context, int
 }
 
 /* Before a call of a task that uses libaio. It takes longer than what runs before other calls, and is told with this
- * one as the recorder's own: from when on; 0: it was told with what was taken, or no call was before. */
+ * one as the recorder's own. Returns when it began; 0: it was told with what was taken, or no call was before. */
 static __noinline __u64 look_before(struct task_state* state, __u64 context, bool takes) {
     if (!state) {
         return 0;

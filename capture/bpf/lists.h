@@ -18,7 +18,7 @@ static __always_inline __u32 read_list(struct composer* c, __u64 user, __u64 ent
     if (!user || bytes == 0 || bytes > sizeof c->scratch->list / 2) {
         return 0;
     }
-    /* A short one takes the way over the stack: where a copy may go is looked up if that is memory of a map. */
+    /* A short list is copied to the stack first: a copy to a map's memory makes the kernel look up its bounds. */
     __u64 few[4] = {};
     const bool is_short = bytes <= sizeof few;
     void* const to = c->scratch->list;

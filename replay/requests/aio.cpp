@@ -114,7 +114,7 @@ public:
         if (least == 0 && !in_ring()) {
             return count;
         }
-        // Where it need not wait, a limit would only be copied.
+        // Where it need not wait, a timeout would only be copied.
         const long found = syscall(SYS_io_getevents, context_, least, most, events, least != 0 ? &limit : nullptr);
         for (long i = 0; i < found; ++i) {
             out[count++] = RequestDone::of(events[i].data, events[i].res);

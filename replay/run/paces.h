@@ -159,12 +159,12 @@ public:
             std::atomic<uint32_t>& word = number == Plan::kOwnLock ? process_.lock : run_.control().guard(number);
             const LockTaken lock = take_lock(word, run_.control());
             locked_ = lock.had ? &word : nullptr;
-            if (!lock.free) {
-                flags_ = kWaitedForLock;
-                due = step_.due(b, i, delay_.now_ns());
-            }
             issued_ = Clock::ticks();
             now = delay_.now_ns(issued_);
+            if (!lock.free) {
+                flags_ = kWaitedForLock;
+                due = step_.due(b, i, now);
+            }
         }
         lag_ = std::max<int64_t>(now - due, 0);
         return true;

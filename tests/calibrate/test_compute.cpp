@@ -63,6 +63,21 @@ TEST_CASE("what happens beside computing is looked at all the time, of short com
     }
 }
 
+TEST_CASE("short computing ends, also where every turn takes longer than it may to count as computing") {
+    uint64_t glances = 0;
+    Compute compute(DelayPolicy::spin, nullptr, nullptr, tick_length());
+    compute.glance_at({[](void* count) {
+                           ++*static_cast<uint64_t*>(count);
+                           const int64_t until = monotonic_ns() + 10'000;
+                           while (monotonic_ns() < until) {
+                           }
+                       },
+                       &glances});
+    compute.take(monotonic_ns() + 20'000);
+    CHECK(glances > 0);
+    CHECK(glances < 100);  // 16 times anew, two or three turns each
+}
+
 TEST_CASE("more computing threads than processors: each has its own time, and is counted meanwhile") {
     const double tick = tick_length();
     SpinTokens tokens;
