@@ -88,15 +88,16 @@ bool PosixEngine::await(const RequestNeed& need) {
         return true;
     }
     uint64_t count = need.request == 0 ? need.count : 0;
+    const ReplayedRing::Until until{need.count, need.request};
     if (in_line_ && !at_once_ && !need.looks && &ring == ring_) {
         in_line_ = false;
-        ring.submit_and_wait(kSlice, std::exchange(count, 0));
+        ring.submit_and_wait(kSlice, std::exchange(count, 0), until);
     } else if (in_line_) {
         hand_over();
     }
     const auto self = static_cast<TaskId>(&task_ - worker_.plan.tasks.data());
     bool told = false;
-    while (!has(ring, need)) {
+    for (uint64_t seen = ring.done(); !has(ring, need); seen = ring.done()) {
         if (worker_.run.stopped()) {
             return false;
         }
@@ -105,13 +106,13 @@ bool PosixEngine::await(const RequestNeed& need) {
             if (!ring.shared() || !others_live()) {
                 return true;
             }
-            ring.wait_for_skips();
+            ring.wait_for_skips(seen);
             continue;
         }
         if (need.looks && looks_ && ring.in_flight() != 0) {
             look_on(ring, need);
         } else {
-            ring.wait(kSlice, std::exchange(count, 0));
+            ring.wait(kSlice, std::exchange(count, 0), until);
         }
         make_put_off();
         if (has(ring, need) || ring.in_flight() != 0) {
@@ -415,12 +416,12 @@ void PosixEngine::watch(int64_t until_ns, bool sleeps) {
     if (in_line_) {
         hand_over();
     }
-    while (ring_->in_flight() != 0 && !worker_.run.stopped()) {
+    for (uint64_t seen = ring_->done(); ring_->in_flight() != 0 && !worker_.run.stopped(); seen = ring_->done()) {
         const int64_t left = until_ns - kBefore - monotonic_ns();
         if (left <= 0) {
             return;
         }
-        ring_->wait(std::min(left, kSlice), 0);
+        ring_->wait(std::min(left, kSlice), 0, {seen + 1, 0});
         make_put_off();
     }
 }
@@ -428,6 +429,7 @@ void PosixEngine::watch(int64_t until_ns, bool sleeps) {
 size_t PosixEngine::complete(std::span<Completion> out, bool wait) {
     for (;;) {
         make_put_off();
+        const uint64_t seen = untold_.empty() ? 0 : untold_.front().ring->done();
         size_t count = 0;
         ReplayedRing* looked = nullptr;
         for (auto at = untold_.begin(); at != untold_.end() && count < out.size();) {
@@ -472,7 +474,7 @@ size_t PosixEngine::complete(std::span<Completion> out, bool wait) {
         // An open that was done just now has what was put off go on.
         if (std::all_of(put_off_.begin(), put_off_.end(),
                         [&](const PutOff& later) { return open_in_flight(later.handle); })) {
-            untold_.front().ring->wait(kSlice, 0);
+            untold_.front().ring->wait(kSlice, 0, {seen + 1, 0});
         }
     }
 }

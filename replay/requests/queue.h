@@ -80,7 +80,8 @@ struct DoneMark {
     }
 };
 
-/// One thread at a time prepares and submits, and one at a time takes; the two may be different ones.
+/// One thread at a time prepares and submits, and one at a time takes; the two may be different ones, and meanwhile
+/// another may be in wait_beside().
 class RequestQueue {
 public:
     virtual ~RequestQueue() = default;
@@ -96,6 +97,9 @@ public:
         *submitted = submit();
         return take(out, wait_ns, least);
     }
+    /// Waits for one while others may take(), so that it can end with none. What it cannot wait for without taking it
+    /// is in `out`; how many.
+    virtual size_t wait_beside(std::span<RequestDone> out, int64_t wait_ns) { return take(out, wait_ns, 1); }
     /// Lasts as long as the queue.
     virtual DoneMark done_mark() const { return {}; }
     /// Whether it makes such a NameCall.

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -20,6 +22,7 @@ namespace {
 constexpr size_t kMostArea = size_t{1} << 30;
 constexpr size_t kPage = 4096;
 constexpr uint32_t kMostBuffers = 4096;
+constexpr int64_t kMoment = 1'000'000;  // ns
 
 }  // namespace
 
@@ -143,8 +146,7 @@ void ReplayedRing::hand_over() {
     line_ -= static_cast<uint32_t>(std::min<size_t>(taken, line_));
     if (taken == 0) {
         // The kernel has no room: what is done has to be taken first.
-        const Guard taking(shared_, taking_);
-        put({came_.data(), queue_->take(came_, 1'000'000, 1)});
+        wait(kMoment, 1, {done() + 1, 0});
     }
 }
 
@@ -153,44 +155,35 @@ void ReplayedRing::put(std::span<const RequestDone> done) {
         return;
     }
     const uint64_t now = ticks_now();
-    {
-        const Guard table(shared_, table_);
-        for (const RequestDone& each : done) {
-            if (Slot* const slot = find(each.id); slot != nullptr && slot->serial == each.serial) {
-                if (slot->state == State::flying) {
-                    add_to(flying_, -1);
-                    if (slot->buffer != kNoBuffer) {
-                        free_buffers_.push_back(slot->buffer);
-                    }
-                }
-                slot->state = State::done;
-                slot->result = each.result;
-                slot->tick = now;
-                if (slot->claimed) {
-                    add_to(claimed_, 1);
+    for (const RequestDone& each : done) {
+        if (Slot* const slot = find(each.id); slot != nullptr && slot->serial == each.serial) {
+            if (slot->state == State::flying) {
+                add_to(flying_, -1);
+                if (slot->buffer != kNoBuffer) {
+                    free_buffers_.push_back(slot->buffer);
                 }
             }
+            slot->state = State::done;
+            slot->result = each.result;
+            slot->tick = now;
+            if (slot->claimed) {
+                add_to(claimed_, 1);
+            }
         }
-        add_to(done_, done.size());
     }
-    if (shared_) {
-        more_.notify_all();
-    }
+    add_to(done_, done.size());
 }
 
 bool ReplayedRing::has_request(uint32_t id) {
     const Guard table(shared_, table_);
-    const Slot* const slot = find(id);
-    return slot == nullptr || slot->state == State::done;
+    return is_done(id);
 }
 
 void ReplayedRing::take_done() {
-    if (!shared_) {
-        put({came_.data(), queue_->take(came_, 0, 1)});
-        return;
-    }
-    if (const std::unique_lock taking(taking_, std::try_to_lock); taking.owns_lock()) {
-        put({came_.data(), queue_->take(came_, 0, 1)});
+    const Guard table(shared_, table_);
+    put({came_.data(), queue_->take(came_, 0, 1)});
+    if (shared_) {
+        wake_where_there();
     }
 }
 
@@ -206,50 +199,119 @@ int64_t ReplayedRing::for_several(int64_t ns, uint32_t least) const {
     return least > 1 && !aio_ ? std::min(ns, kTogether) : ns;
 }
 
-void ReplayedRing::submit_and_wait(int64_t ns, uint64_t count) {
+void ReplayedRing::submit_and_wait(int64_t ns, uint64_t together, const Until& until) {
     if (shared_ || line_ == 0) {
         submit();
-        wait(ns, count);
+        wait(ns, together, until);
         return;
     }
     size_t submitted = 0;
-    const uint32_t least = missing(count);
+    const uint32_t least = missing(together);
     const size_t done = queue_->submit_and_take(came_, for_several(ns, least), least, &submitted);
     line_ -= static_cast<uint32_t>(std::min<size_t>(submitted, line_));
     put({came_.data(), done});
     submit();
 }
 
-void ReplayedRing::wait(int64_t ns, uint64_t count) {
+bool ReplayedRing::wait(int64_t ns, uint64_t together, const Until& until) {
     if (!shared_) {
-        const uint32_t least = missing(count);
+        const uint32_t least = missing(together);
         put({came_.data(), queue_->take(came_, for_several(ns, least), least)});
-        return;
+        return is_there(until);
     }
-    std::unique_lock taking(taking_, std::try_to_lock);
-    if (taking.owns_lock()) {
-        put({came_.data(), queue_->take(came_, ns, 1)});
-        return;
-    }
-    // Another thread waits in the kernel, and tells.
+    return wait_beside_others(ns, until);
+}
+
+// One thread waits in the kernel. What is done anybody may take, who then wakes whom it concerns; so a thread whose
+// requests are done when the call returns that submitted them does not wait for that one.
+bool ReplayedRing::wait_beside_others(int64_t ns, const Until& until) {
+    const int64_t end = monotonic_ns() + ns;
+    std::array<RequestDone, 64> own{};  // came_ is the others' meanwhile
     std::unique_lock table(table_);
-    more_.wait_for(table, std::chrono::nanoseconds(std::min<int64_t>(ns, 1'000'000)));
+    for (;;) {
+        // Whoever came here before may have taken what this thread is about to wait for.
+        put({came_.data(), queue_->take(came_, 0, 1)});
+        wake_where_there();
+        const int64_t left = end - monotonic_ns();
+        if (is_there(until) || left <= 0) {
+            break;
+        }
+        if (led_) {
+            sleep(table, left, until, true);
+            continue;
+        }
+        led_ = true;
+        const int64_t most = skips_ ? std::min(left, kMoment) : left;  // the kernel does not tell of what is skipped
+        table.unlock();
+        const size_t count = queue_->wait_beside(own, most);
+        table.lock();
+        led_ = false;
+        put({own.data(), count});
+        if (flying_ == 0 && !is_there(until)) {
+            break;  // the caller knows whether somebody makes more
+        }
+    }
+    wake_where_there();
+    pass_on();
+    return is_there(until);
+}
+
+bool ReplayedRing::sleep(std::unique_lock<std::mutex>& table, int64_t ns, const Until& until, bool leads) {
+    if (idle_.empty()) {
+        idle_.push_back(&waiters_.emplace_back());
+    }
+    Waiter& self = *idle_.back();
+    idle_.pop_back();
+    self.until = until;
+    self.leads = leads;
+    self.woken = false;
+    waiting_.push_back(&self);
+    self.told.wait_for(table, std::chrono::nanoseconds(ns), [&] { return self.woken; });
+    if (!self.woken) {
+        std::erase(waiting_, &self);
+    }
+    idle_.push_back(&self);
+    return self.woken;
+}
+
+void ReplayedRing::wake(Waiter& waiter) {
+    waiter.woken = true;
+    waiter.told.notify_one();
+}
+
+void ReplayedRing::wake_where_there() {
+    std::erase_if(waiting_, [&](Waiter* each) {
+        const bool there = is_there(each->until);
+        if (there) {
+            wake(*each);
+        }
+        return there;
+    });
+}
+
+/// Somebody else waits in the kernel from now on.
+void ReplayedRing::pass_on() {
+    const auto next = std::find_if(waiting_.begin(), waiting_.end(), [](const Waiter* each) { return each->leads; });
+    if (!led_ && next != waiting_.end()) {
+        wake(**next);
+        waiting_.erase(next);
+    }
 }
 
 void ReplayedRing::skip(uint64_t count) {
-    {
-        const Guard table(shared_, table_);
-        add_to(done_, count);
-    }
+    const Guard table(shared_, table_);
+    add_to(done_, count);
     if (shared_) {
-        more_.notify_all();
+        skips_ = true;
+        wake_where_there();
     }
 }
 
-void ReplayedRing::wait_for_skips() {
-    const uint64_t done = done_.load(std::memory_order_acquire);
+void ReplayedRing::wait_for_skips(uint64_t seen) {
     std::unique_lock table(table_);
-    more_.wait_for(table, std::chrono::milliseconds(1), [&] { return done_.load(std::memory_order_relaxed) != done; });
+    if (!is_there({seen + 1, 0})) {
+        sleep(table, kMoment, {seen + 1, 0}, false);
+    }
 }
 
 bool ReplayedRing::claim(uint32_t id, int64_t* result, uint64_t* tick, bool* known) {

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -53,8 +54,8 @@ public:
     bool tells() const { return !aio_; }
     /// ns. Waking up for each request costs little beside storage that takes longer.
     static constexpr int64_t kTogether = 50'000;
-    /// Waits a moment for another thread's skip().
-    void wait_for_skips();
+    /// Waits a moment for another thread's skip(), where done() was still `seen`.
+    void wait_for_skips(uint64_t seen);
     [[gnu::hot]] void submit();
 
     /// Whether `count` requests are done, or request `id` is (where it is not 0), as far as was looked.
@@ -67,12 +68,19 @@ public:
             take_done();
         }
     }
-    /// Waits a while for some more: where nobody else uses the ring, until `count` requests are done (0: one more). Of
-    /// io_uring no longer than kTogether for several: the kernel tells nobody when a request was done, and each has a
-    /// latency of its own.
-    void wait(int64_t ns, uint64_t count);
+    /// How many are done, as far as was looked.
+    uint64_t done() const { return done_.load(std::memory_order_acquire); }
+    /// What a thread that shares the ring waits for; see has().
+    struct Until {
+        uint64_t count = 0;
+        uint32_t id = 0;
+    };
+    /// Waits a while for some more: where nobody else uses the ring, until `together` requests are done (0: one more).
+    /// Of io_uring no longer than kTogether for several: the kernel tells nobody when a request was done, and each has
+    /// a latency of its own. In a shared one `until` counts: it returns false where that did not come.
+    bool wait(int64_t ns, uint64_t together, const Until& until);
     /// submit(), then wait().
-    void submit_and_wait(int64_t ns, uint64_t count);
+    void submit_and_wait(int64_t ns, uint64_t together, const Until& until);
 
     /// The result of a request, which is forgotten then. False: it is not done, or was never made (`*known`).
     /// `*tick`: when it was seen to be done.
@@ -120,6 +128,22 @@ private:
         return {call.id, State::flying, false, 0, 0, call.serial, number_of(call.buffer), call.head, call.wanted};
     }
     [[gnu::hot]] void hand_over();
+    struct Waiter {
+        Until until;
+        bool leads = false;  // it may wait in the kernel
+        bool woken = false;
+        std::condition_variable told;
+    };
+    bool wait_beside_others(int64_t ns, const Until& until);
+    bool is_there(const Until& until) { return until.id == 0 ? done_ >= until.count : is_done(until.id); }
+    bool is_done(uint32_t id) {
+        const Slot* const slot = find(id);
+        return slot == nullptr || slot->state == State::done;
+    }
+    bool sleep(std::unique_lock<std::mutex>& table, int64_t ns, const Until& until, bool leads);
+    void wake(Waiter& waiter);
+    void wake_where_there();
+    void pass_on();
     uint32_t missing(uint64_t count) const;
     int64_t for_several(int64_t ns, uint32_t least) const;
     /// Adds; in a ring of one task without a bus lock.
@@ -148,9 +172,12 @@ private:
     std::vector<Slot> slots_;                     // by id, the lowest bits of it
     uint32_t slot_mask_ = 0;                      // those bits
     std::unordered_map<uint32_t, Slot> further_;  // whose place in slots_ is taken
-    std::mutex submitting_, taking_, table_;
-    std::array<RequestDone, 64> came_;  // with taking_
-    std::condition_variable more_;
+    std::mutex submitting_, table_;
+    std::array<RequestDone, 64> came_;
+    // Of a shared ring, with table_: one thread waits in the kernel, the others for what anybody takes.
+    bool led_ = false, skips_ = false;
+    std::deque<Waiter> waiters_;  // all there ever were at a time
+    std::vector<Waiter*> idle_, waiting_;
 };
 
 }  // namespace reprise

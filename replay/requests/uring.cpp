@@ -87,17 +87,15 @@ public:
     [[gnu::hot]] size_t take(std::span<RequestDone> out, int64_t wait_ns, uint32_t least) override {
         size_t count = peek(out);
         if (count == 0 && wait_ns > 0) {
-            io_uring_cqe* first = nullptr;
-            __kernel_timespec limit{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
-            // Without a time-out of its own the wait takes a request, and so a place that submit() might need.
-            if (waits_here_) {
-                io_uring_wait_cqes(&ring_, &first, std::max(least, 1u), &limit, nullptr);
-            } else {
-                io_uring_wait_cqe(&ring_, &first);
-            }
+            wait(wait_ns, std::max(least, 1u));
             count = peek(out);
         }
         return count;
+    }
+
+    size_t wait_beside(std::span<RequestDone>, int64_t wait_ns) override {
+        wait(wait_ns, 1);
+        return 0;
     }
 
     bool makes(uint8_t code) const override {
@@ -109,6 +107,16 @@ public:
     }
 
 private:
+    void wait(int64_t ns, unsigned least) {
+        io_uring_cqe* first = nullptr;
+        __kernel_timespec limit{ns / 1'000'000'000, ns % 1'000'000'000};
+        // Without a time-out of its own the wait takes a request, and so a place that submit() might need.
+        if (waits_here_) {
+            io_uring_wait_cqes(&ring_, &first, least, &limit, nullptr);
+        } else {
+            io_uring_wait_cqe(&ring_, &first);
+        }
+    }
     void end_line() {
         // What was linked to it in the recording may be no request here (a timer). The kernel would hand it to a
         // thread.

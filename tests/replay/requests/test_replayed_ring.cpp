@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <set>
@@ -55,7 +56,7 @@ struct Queues {
 
 void wait_for(ReplayedRing& ring, uint64_t count, uint32_t id = 0) {
     while (!ring.has(count, id)) {
-        ring.wait(kSlice, count);
+        ring.wait(kSlice, count, {count, id});
     }
 }
 
@@ -150,7 +151,7 @@ TEST_CASE_FIXTURE(Queues, "requests: each is seen when it is done, also while se
     REQUIRE(ring.refused() == 0);
     ring.add(read(1, early[0], -1, 1, ring.buffer()));
     ring.add(read(2, late[0], -1, 1, ring.buffer()));
-    ring.submit_and_wait(kSlice, 2);
+    ring.submit_and_wait(kSlice, 2, {});
     CHECK_FALSE(ring.has(1, 0));
     std::thread writer([&] {
         CHECK(write(early[1], "a", 1) == 1);
@@ -160,7 +161,7 @@ TEST_CASE_FIXTURE(Queues, "requests: each is seen when it is done, also while se
         CHECK(write(late[1], "b", 1) == 1);
     });
     for (int turns = 0; turns < 1000 && !ring.has(2, 0); ++turns) {
-        ring.wait(10 * kSlice, 0);
+        ring.wait(10 * kSlice, 0, {});
     }
     CHECK(ring.has(2, 0));
     writer.join();
@@ -358,7 +359,7 @@ TEST_CASE("requests: those that do not go through the ring count as done, and wa
         }
     });
     while (!ring.has(200, 0)) {
-        ring.wait_for_skips();
+        ring.wait_for_skips(ring.done());
     }
     other.join();
     CHECK_FALSE(ring.has(201, 0));
@@ -384,7 +385,7 @@ TEST_CASE_FIXTURE(Queues, "requests: threads that share a ring wait for each oth
             }
             // All of everybody.
             while (!ring.has(kThreads * kEach, 0)) {
-                ring.wait(kSlice, 0);
+                ring.wait(kSlice, 0, {kThreads * kEach, 0});
             }
             for (uint32_t i = 0; i < kEach; ++i) {
                 int64_t result = 0;
@@ -398,6 +399,75 @@ TEST_CASE_FIXTURE(Queues, "requests: threads that share a ring wait for each oth
         each.join();
     }
     CHECK(wrong == std::vector<int>(kThreads));
+}
+
+// Whoever looks takes what is done, of all; a thread that goes on to wait for it would wait in vain.
+TEST_CASE_FIXTURE(Queues, "requests: a thread that shares a ring does not wait for what another one has taken") {
+    RingOptions options;
+    options.queue.depth = 64;
+    options.shared = true;
+    SUBCASE("io_uring") {}
+    SUBCASE("libaio") { options.aio = true; }
+    ReplayedRing ring(options);
+    REQUIRE(ring.refused() == 0);
+    constexpr int64_t kLong = 10'000'000'000;  // ns
+    constexpr uint32_t kThreads = 3, kEach = 3000;
+    std::atomic<uint32_t> over{0};
+    std::vector<std::thread> threads;
+    std::vector<uint32_t> in_time(kThreads);
+    for (uint32_t t = 0; t < kThreads; ++t) {
+        threads.emplace_back([&, t] {
+            for (uint32_t i = 0; i < kEach && in_time[t] == i; ++i) {
+                const uint32_t id = 1 + i * kThreads + t;
+                ring.add(read(id, in.fd, i, 8, ring.buffer()));
+                ring.submit_and_wait(kLong, 0, {0, id});
+                int64_t result = 0;
+                bool known = false;
+                uint64_t tick = 0;
+                in_time[t] += ring.claim(id, &result, &tick, &known) && result == 8 ? 1 : 0;
+            }
+            ++over;
+        });
+    }
+    threads.emplace_back([&] {
+        while (over != kThreads) {
+            ring.look();
+        }
+    });
+    for (std::thread& each : threads) {
+        each.join();
+    }
+    CHECK(in_time == std::vector<uint32_t>(kThreads, kEach));
+}
+
+TEST_CASE("requests: of threads that share a ring, one after the other waits in the kernel for all") {
+    constexpr uint32_t kThreads = 4;
+    std::array<std::array<int, 2>, kThreads> pipes{};
+    RingOptions options;
+    options.queue.depth = 2 * kThreads;
+    options.shared = true;
+    ReplayedRing ring(options);
+    REQUIRE(ring.refused() == 0);
+    std::vector<std::thread> threads;
+    std::array<std::atomic<bool>, kThreads> had{};
+    for (uint32_t t = 0; t < kThreads; ++t) {
+        REQUIRE(::pipe(pipes[t].data()) == 0);
+        ring.add(Queues::read(1 + t, pipes[t][0], -1, 1, ring.buffer()));
+        ring.submit();
+        threads.emplace_back([&, t] { had[t] = ring.wait(10'000'000'000, 0, {0, 1 + t}); });
+    }
+    for (uint32_t t = 0; t < kThreads; ++t) {
+        CHECK_FALSE(ring.has(0, 1 + t));
+        CHECK(::write(pipes[t][1], "x", 1) == 1);
+        threads[t].join();
+        CHECK(had[t]);
+    }
+    // None of them is left: one that comes later waits by itself.
+    CHECK_FALSE(ring.wait(1000, 0, {kThreads + 1, 0}));
+    for (const auto& [in, out] : pipes) {
+        ::close(in);
+        ::close(out);
+    }
 }
 
 // Where the kernel makes no ring: the requests of a pipe without data end in the order in which it gets some, which

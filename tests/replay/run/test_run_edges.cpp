@@ -109,7 +109,9 @@ TEST_CASE_FIXTURE(Job, "a run's log can be replayed again: its waits are explain
     // Nothing of the job's computing is in that.
     const ReplayResult timeless = replay(LogReader(dir / "again.oplog"), options("third.oplog"));
     CHECK(timeless.trust.level == Trust::Level::poor);
-    CHECK(timeless.trust.reason.find("pace afap") != std::string::npos);
+    CHECK(timeless.doubts.run_pace == "afap");
+    // A machine that other programs kept busy is said first.
+    CHECK((!timeless.fidelity.failures.empty() || timeless.trust.reason.find("pace afap") != std::string::npos));
 }
 
 TEST_CASE_FIXTURE(Job, "a run's log has the queues that its recording was found to have, and holes of its files") {
