@@ -81,14 +81,25 @@ int64_t VirtualDevice::beside_others(const DepthCurve& curve, int64_t bytes, int
     return end;
 }
 
+double VirtualDevice::alone_ns(int64_t bytes, By by) const {
+    const auto called = static_cast<double>(model_.read_ns(bytes));
+    if (reads_by_depth_.empty()) {
+        return called;
+    }
+    const bool limited = model_.read_burst_ns > 0 && at_limit(model_.read_bytes_per_s, bytes, called);
+    const bool ring = by == By::ring && reads_by_depth_.covers(bytes);
+    const double taken = reads_by_depth_.taken_ns(bytes, 1);
+    if (ring && !limited && model_.inline_reads) {
+        // All of it is work of the processor, what the ring itself costs too; its call is an op of its own.
+        return std::max(taken - static_cast<double>(model_.call_ns), called);
+    }
+    return limited || ring ? std::min(taken, called) : called;
+}
+
 int64_t VirtualDevice::read(int64_t bytes, int64_t now, By by) {
     if (!reads_by_depth_.empty()) {
         const int64_t passed = std::max(bytes_.pass(static_cast<double>(bytes), now), requests_.pass(1, now));
-        const auto called = static_cast<double>(model_.read_ns(bytes));
-        const bool limited = model_.read_burst_ns > 0 && at_limit(model_.read_bytes_per_s, bytes, called);
-        const bool own = limited || (by == By::ring && reads_by_depth_.covers(bytes));
-        const double alone = own ? std::min(reads_by_depth_.taken_ns(bytes, 1), called) : called;
-        return std::max(beside_others(reads_by_depth_, bytes, now, alone), passed);
+        return std::max(beside_others(reads_by_depth_, bytes, now, alone_ns(bytes, by)), passed);
     }
     int64_t& free = channel();
     const int64_t begin = std::max(now, free);

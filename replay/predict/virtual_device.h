@@ -19,6 +19,8 @@ public:
     /// Who asks: a call, which waits, or a ring. A model measures the two apart.
     enum class By : uint8_t { call, ring };
 
+    /// What a read takes with nothing else in flight and where no limit holds it up, ns.
+    double alone_ns(int64_t bytes, By by) const;
     /// When a read of `bytes`, one piece, that is asked for at `now` is over, ns. In the order of `now`.
     int64_t read(int64_t bytes, int64_t now, By by = By::call);
     /// The same of a write past the cache, after what `cache` sent before it.

@@ -92,6 +92,7 @@ public:
     int64_t write_direct(int64_t bytes, int64_t now, VirtualDevice::By by = VirtualDevice::By::call);
     /// Requests of `bytes` each that are asked for at once: when the first `needed` of them are over.
     int64_t read_metadata(uint32_t requests, uint32_t needed, int64_t bytes, int64_t now);
+    const VirtualDevice& device() const { return device_; }
     /// What names and sizes that change have a sync write (calls tell).
     Journal& journal() { return journal_; }
     /// What the device would take for a journal like ext4's, where that of this file system is not known, ns.

@@ -186,6 +186,12 @@ TEST_CASE_FIXTURE(Ringed, "requests: memory serves a read within the call that m
     CHECK(us(8) == doctest::Approx(80 * 100).epsilon(kClose));
     model.reads_per_s = 5'000;
     CHECK(us(8) == doctest::Approx(80 * 200).epsilon(kClose));
+    model.reads_per_s = 1e9;
+    // A ring takes longer than a call, and that is work, too; its call counts by itself.
+    model.read_depth = {{4096, 1, 125'000, 125'000, 8e3, false}};
+    CHECK(us(8) == doctest::Approx(80 * 125).epsilon(kClose));
+    model.read_depth = {{4096, 1, 80'000, 80'000, 12.5e3, false}};
+    CHECK(us(8) == doctest::Approx(80 * 100).epsilon(kClose));
 }
 
 TEST_CASE_FIXTURE(Ringed, "requests: rows by depth say how many are served, whatever the parallelism") {
