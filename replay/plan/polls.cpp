@@ -162,12 +162,26 @@ void Polls::see_wait_for(const Edge& edge, int64_t ns) {
     }
 }
 
-/// Somebody waited for at least half of that time, until the task had stopped waiting.
-bool Polls::acted_on(TaskId task, const Expired& wait) const {
-    return std::any_of(wait.woke.begin(), wait.woke.end(), [&](uint64_t op) {
-        const int64_t ns = waited_for(task, op);
-        return ns != 0 && ns >= wait.ns / 2;
-    });
+/// How many of the first ones that ran out were the program's time: up to the last after which it woke somebody who had
+/// waited for that during at least half of the time since it last woke somebody. A worker of a pool that had nothing to
+/// do just then waited for anybody.
+size_t Polls::acted_on(const Series& series) const {
+    size_t acted = 0;
+    int64_t since = 0;  // ns
+    for (size_t at = 0; at < series.expired.size(); ++at) {
+        const Expired& wait = series.expired[at];
+        since += std::clamp<int64_t>(wait.ns, 0, kLongestSleep);
+        if (wait.woke.empty()) {
+            continue;
+        }
+        const bool awaited = std::any_of(wait.woke.begin(), wait.woke.end(), [&](uint64_t op) {
+            const int64_t ns = waited_for(series.task, op);
+            return ns != 0 && ns >= since / 2;
+        });
+        acted = awaited ? at + 1 : acted;
+        since = 0;
+    }
+    return acted;
 }
 
 int64_t Polls::waited_for(TaskId task, uint64_t op) const {
@@ -206,9 +220,8 @@ void Polls::join(Plan& plan) {
             (series.bystander && is_awaited(series.task))) {
             continue;
         }
-        const auto acted = std::find_if(series.expired.rbegin(), series.expired.rend(),
-                                        [&](const Expired& wait) { return acted_on(series.task, wait); });
-        for (auto wait = acted.base(); wait != series.expired.end(); ++wait) {
+        const auto first = static_cast<std::ptrdiff_t>(acted_on(series));
+        for (auto wait = series.expired.begin() + first; wait != series.expired.end(); ++wait) {
             if (series.bystander && joined.contains(wait->op)) {
                 continue;  // a part of another series as well
             }

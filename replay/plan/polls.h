@@ -19,7 +19,8 @@ void settle_explained(TaskPlan& task);
 
 /// A thread that looks every 20 ms whether it may end does not sleep 20 ms: where storage is faster it is woken in the
 /// first of its waits, and where it is slower it looks more often. A time-out that the program acts on stays: the task
-/// did input or output after it, computed, woke somebody who had waited for that, or was not woken in the end. So do
+/// did input or output after it, computed, woke somebody who had waited for that (at least half of the time since it
+/// last woke somebody), or was not woken in the end. So do
 /// those of an event loop, which are its timers, unless all of its waits have the same one. Sleeps between looks for a
 /// child's end count as such waits (Python's Popen.wait with a time-out). So do waits that were interrupted and went
 /// on.
@@ -61,7 +62,7 @@ private:
     };
     bool is_awaited(TaskId task) const;
     static void look_again(TaskPlan& task, const Series& series);
-    bool acted_on(TaskId task, const Expired& wait) const;
+    size_t acted_on(const Series& series) const;
     void forget();
 
     std::vector<Series> series_;  // by task

@@ -112,8 +112,8 @@ TEST_CASE("polls: time-outs that ran out are one wait with the one that was ende
     SUBCASE("poll") { helper.expired = 0, helper.wait_class = kWaitPoll; }
     SUBCASE("with a lock between them") { helper.lock = true; }
     SUBCASE("waking somebody on the way who had not waited for that") { helper.wakes_after = 4 * kMs; }
-    SUBCASE("waking somebody who had waited for less than half of it") {
-        helper.wakes_after = 19 * kMs;
+    SUBCASE("waking somebody who had waited for less than half of the time since it woke somebody") {
+        helper.wakes_after = 29 * kMs;  // of 20 + 40
         helper.wakes_poll = 1;
     }
     const LogReader log = helper.build();
@@ -204,7 +204,7 @@ TEST_CASE("polls: time-outs that the program acts on stay") {
 
 TEST_CASE("polls: a time-out that somebody waited for stays, and those before it") {
     Helper helper;
-    helper.wakes_after = 21 * kMs;
+    helper.wakes_after = 31 * kMs;
     helper.wakes_poll = 1;
     const std::vector<uint64_t> found = explained(helper);
     CHECK(found == std::vector<uint64_t>{helper.polls[2], helper.last});
@@ -246,13 +246,13 @@ TEST_CASE("polls: so they are not where somebody waits for it, or while it does 
     helper.looks_ns = kMs;
     bool last_two = false;
     SUBCASE("somebody waits") {
-        helper.wakes_after = 21 * kMs;
+        helper.wakes_after = 31 * kMs;
         helper.wakes_poll = 1;
     }
     SUBCASE("it writes after each") { helper.writes = true; }
     SUBCASE("but what was one wait with the last one stays that") {
         helper.looks_ns = 10'000;
-        helper.wakes_after = 21 * kMs;
+        helper.wakes_after = 31 * kMs;
         helper.wakes_poll = 1;
         last_two = true;
     }
