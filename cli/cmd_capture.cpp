@@ -652,7 +652,7 @@ const Registration registration{{
             "CAP_BPF and CAP_PERFMON; --check shows what this machine allows.\n\nGroups "
             "for --without: faults, uring, causes, pagecache, block, memory, network, cufile, pressure. Where "
             "events were lost, that is said first, and the exit code is 1 if the command's is 0. If the recorder is "
-            "killed, the job goes on and the records stay in the .raw file next to "
+            "killed, the job goes on and the records, all but the last second, stay in the .raw file next to "
             "the output; `reprise import` turns them into a log.\n\n--gpu requires a build with CUPTI, and a job "
             "without a profiler of its own.",
     .examples = {{"reprise capture -o job.oplog -- python train.py", "a command, from its first instruction"},

@@ -80,8 +80,7 @@ struct DoneMark {
     }
 };
 
-/// One thread at a time prepares and submits, and one at a time takes; the two may be different ones, and meanwhile
-/// another may be in wait_beside().
+/// One thread at a time prepares and submits, and one at a time takes; the two may be different ones.
 class RequestQueue {
 public:
     virtual ~RequestQueue() = default;
@@ -97,9 +96,12 @@ public:
         *submitted = submit();
         return take(out, wait_ns, least);
     }
-    /// Waits for one while others may take(), so that it can end with none. What it cannot wait for without taking it
-    /// is in `out`; how many.
+    /// Waits for one while others look_beside(); what it cannot wait for without taking it is in `out`, how many. No
+    /// take() meanwhile: it could take what the wait is for just before that begins.
     virtual size_t wait_beside(std::span<RequestDone> out, int64_t wait_ns) { return take(out, wait_ns, 1); }
+    /// What is done and was not told before. It stays in the queue, and ends the wait of the other one, until the next
+    /// take(). None where the queue has no such looks.
+    virtual size_t look_beside(std::span<RequestDone>) { return 0; }
     /// Lasts as long as the queue.
     virtual DoneMark done_mark() const { return {}; }
     /// Whether it makes such a NameCall.

@@ -180,11 +180,12 @@ bool ReplayedRing::has_request(uint32_t id) {
 }
 
 void ReplayedRing::take_done() {
-    const Guard table(shared_, table_);
-    put({came_.data(), queue_->take(came_, 0, 1)});
-    if (shared_) {
-        wake_where_there();
+    if (!shared_) {
+        put({came_.data(), queue_->take(came_, 0, 1)});
+        return;
     }
+    const std::lock_guard table(table_);
+    take_beside_others();
 }
 
 /// How many have to be done until `count` are; not more than can be.
@@ -222,7 +223,13 @@ bool ReplayedRing::wait(int64_t ns, uint64_t together, const Until& until) {
     return wait_beside_others(ns, until);
 }
 
-// One thread waits in the kernel. What is done anybody may take, who then wakes whom it concerns; so a thread whose
+// With table_. What another thread waits for in the kernel stays there for it.
+void ReplayedRing::take_beside_others() {
+    put({came_.data(), led_ ? queue_->look_beside(came_) : queue_->take(came_, 0, 1)});
+    wake_where_there();
+}
+
+// One thread waits in the kernel. What is done anybody may see, who then wakes whom it concerns; so a thread whose
 // requests are done when the call returns that submitted them does not wait for that one.
 bool ReplayedRing::wait_beside_others(int64_t ns, const Until& until) {
     const int64_t end = monotonic_ns() + ns;
@@ -230,8 +237,7 @@ bool ReplayedRing::wait_beside_others(int64_t ns, const Until& until) {
     std::unique_lock table(table_);
     for (;;) {
         // Whoever came here before may have taken what this thread is about to wait for.
-        put({came_.data(), queue_->take(came_, 0, 1)});
-        wake_where_there();
+        take_beside_others();
         const int64_t left = end - monotonic_ns();
         if (is_there(until) || left <= 0) {
             break;

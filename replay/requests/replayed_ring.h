@@ -135,6 +135,7 @@ private:
         std::condition_variable told;
     };
     bool wait_beside_others(int64_t ns, const Until& until);
+    void take_beside_others();
     bool is_there(const Until& until) { return until.id == 0 ? done_ >= until.count : is_done(until.id); }
     bool is_done(uint32_t id) {
         const Slot* const slot = find(id);

@@ -98,6 +98,23 @@ public:
         return 0;
     }
 
+    size_t look_beside(std::span<RequestDone> out) override {
+        size_t count = 0;
+        unsigned head = 0, known = looked_;
+        io_uring_cqe* cqe = nullptr;
+        io_uring_for_each_cqe(&ring_, head, cqe) {
+            if (known != 0) {
+                --known;
+            } else if (count == out.size()) {
+                break;
+            } else {
+                out[count++] = RequestDone::of(io_uring_cqe_get_data64(cqe), cqe->res);
+            }
+        }
+        looked_ += static_cast<unsigned>(count);
+        return count;
+    }
+
     bool makes(uint8_t code) const override {
         return probe_ != nullptr && io_uring_opcode_supported(probe_.get(), code) != 0;
     }
@@ -131,6 +148,9 @@ private:
     }
 
     [[gnu::hot]] size_t peek(std::span<RequestDone> out) {
+        if (__builtin_expect(looked_ != 0, 0)) {
+            io_uring_cq_advance(&ring_, std::exchange(looked_, 0));
+        }
         if (io_uring_cq_ready(&ring_) == 0) {
             if ((IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_CQ_OVERFLOW) == 0) {
                 return 0;
@@ -294,6 +314,7 @@ private:
     std::unordered_map<uint64_t, unsigned> places_;  // by handle
     unsigned next_file_ = 0;                         // the place that is used, or used again, next
     io_uring_sqe* last_ = nullptr;                   // in line
+    unsigned looked_ = 0;                            // told by look_beside(), from the ring's head on
     std::span<std::byte> area_;
     bool one_task_;  // until it is registered
     bool made_ = false, waits_here_ = false, asked_buffers_ = false, fixed_buffers_ = false, asked_files_ = false;
