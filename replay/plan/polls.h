@@ -20,10 +20,9 @@ void settle_explained(TaskPlan& task);
 /// A thread that looks every 20 ms whether it may end does not sleep 20 ms: where storage is faster it is woken in the
 /// first of its waits, and where it is slower it looks more often. A time-out that the program acts on stays: the task
 /// did input or output after it, computed, woke somebody who had waited for that (at least half of the time since it
-/// last woke somebody), or was not woken in the end. So do
-/// those of an event loop, which are its timers, unless all of its waits have the same one. Sleeps between looks for a
-/// child's end count as such waits (Python's Popen.wait with a time-out). So do waits that were interrupted and went
-/// on.
+/// last woke somebody), or was not woken in the end. So do those of an event loop, which are its timers, unless all of
+/// its waits have the same one. Sleeps between looks for a child's end count as such waits (Python's Popen.wait with a
+/// time-out). So do waits that were interrupted and went on.
 ///
 /// A thread for which nobody waited, and which the end of its process cut short, is a bystander once it only computes
 /// and waits (an allocator's thread, a runtime's monitor): its time-outs are over at once, as the job ends without it.

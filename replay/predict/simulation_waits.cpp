@@ -107,11 +107,11 @@ int64_t Simulation::begin(uint32_t slot, int64_t known_ns) {
             return end;
         }
         // Memory serves a read within the call that makes it; a limit does not.
-        const bool within = options_.storage.inline_reads && request.call.done && request.asked.reads();
-        const auto alone = [&] {
-            return calls_.storage().device().alone_ns(request.asked.size, VirtualDevice::By::ring);
-        };
-        return within ? std::min(end, now_ + static_cast<int64_t>(alone())) : now_;
+        if (!options_.storage.inline_reads || !request.call.done || !request.asked.reads()) {
+            return now_;
+        }
+        const double alone = calls_.storage().device().alone_ns(request.asked.size, VirtualDevice::By::ring);
+        return std::min(end, now_ + static_cast<int64_t>(alone));
     }
     calls_.count_moved(request.asked);
     request.call.done = true;

@@ -96,8 +96,8 @@ public:
         *submitted = submit();
         return take(out, wait_ns, least);
     }
-    /// Waits for one while others look_beside(); what it cannot wait for without taking it is in `out`, how many. No
-    /// take() meanwhile: it could take what the wait is for just before that begins.
+    /// Waits for one while others look_beside(), but none of them take()s: that could take the result just before the
+    /// wait begins. How many it took itself, into `out`: a queue may not be able to wait without that.
     virtual size_t wait_beside(std::span<RequestDone> out, int64_t wait_ns) { return take(out, wait_ns, 1); }
     /// What is done and was not told before. It stays in the queue, and ends the wait of the other one, until the next
     /// take(). None where the queue has no such looks.

@@ -262,7 +262,7 @@ bool ReplayedRing::wait_beside_others(int64_t ns, const Until& until) {
     return is_there(until);
 }
 
-bool ReplayedRing::sleep(std::unique_lock<std::mutex>& table, int64_t ns, const Until& until, bool leads) {
+void ReplayedRing::sleep(std::unique_lock<std::mutex>& table, int64_t ns, const Until& until, bool leads) {
     if (idle_.empty()) {
         idle_.push_back(&waiters_.emplace_back());
     }
@@ -277,7 +277,6 @@ bool ReplayedRing::sleep(std::unique_lock<std::mutex>& table, int64_t ns, const 
         std::erase(waiting_, &self);
     }
     idle_.push_back(&self);
-    return self.woken;
 }
 
 void ReplayedRing::wake(Waiter& waiter) {

@@ -141,7 +141,7 @@ private:
         const Slot* const slot = find(id);
         return slot == nullptr || slot->state == State::done;
     }
-    bool sleep(std::unique_lock<std::mutex>& table, int64_t ns, const Until& until, bool leads);
+    void sleep(std::unique_lock<std::mutex>& table, int64_t ns, const Until& until, bool leads);
     void wake(Waiter& waiter);
     void wake_where_there();
     void pass_on();

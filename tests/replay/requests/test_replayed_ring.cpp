@@ -8,12 +8,15 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "calibrate/clock.h"
 #include "replay/requests/replayed_ring.h"
 #include "tests/support.h"
 
@@ -24,7 +27,8 @@ namespace {
 
 using Does = AsyncRequest::Does;
 
-constexpr int64_t kSlice = 10'000'000;  // ns
+constexpr int64_t kSlice = 10'000'000;       // ns
+constexpr int64_t kInVain = 10'000'000'000;  // ns, of a wait that nothing ends
 
 struct OpenFile {
     explicit OpenFile(const std::filesystem::path& path, int flags) : fd(::open(path.c_str(), flags, 0600)) {
@@ -68,6 +72,31 @@ int64_t result_of(ReplayedRing& ring, uint32_t id) {
     CHECK(ring.claim(id, &result, &tick, &known));
     CHECK(known);
     return result;
+}
+
+/// Whether a wait that may take kInVain ended before.
+bool ends(const std::function<void()>& wait) {
+    const int64_t begin = monotonic_ns();
+    wait();
+    return monotonic_ns() - begin < kInVain;
+}
+
+/// Without a CHECK, for threads.
+bool has_result(ReplayedRing& ring, uint32_t id, int64_t expected) {
+    int64_t result = 0;
+    bool known = false;
+    uint64_t tick = 0;
+    return ring.claim(id, &result, &tick, &known) && result == expected;
+}
+
+/// The test runs once for each.
+RingOptions of_each_kind_shared() {
+    RingOptions options;
+    options.queue.depth = 64;
+    options.shared = true;
+    SUBCASE("io_uring") {}
+    SUBCASE("libaio") { options.aio = true; }
+    return options;
 }
 
 }  // namespace
@@ -367,12 +396,7 @@ TEST_CASE("requests: those that do not go through the ring count as done, and wa
 }
 
 TEST_CASE_FIXTURE(Queues, "requests: threads that share a ring wait for each other's") {
-    RingOptions options;
-    options.queue.depth = 64;
-    options.shared = true;
-    SUBCASE("io_uring") {}
-    SUBCASE("libaio") { options.aio = true; }
-    ReplayedRing ring(options);
+    ReplayedRing ring(of_each_kind_shared());
     REQUIRE(ring.refused() == 0);
     constexpr uint32_t kThreads = 4, kEach = 500;
     std::vector<std::thread> threads;
@@ -388,10 +412,7 @@ TEST_CASE_FIXTURE(Queues, "requests: threads that share a ring wait for each oth
                 ring.wait(kSlice, 0, {kThreads * kEach, 0});
             }
             for (uint32_t i = 0; i < kEach; ++i) {
-                int64_t result = 0;
-                bool known = false;
-                uint64_t tick = 0;
-                wrong[t] += ring.claim(1 + i * kThreads + t, &result, &tick, &known) && result == 8 ? 0 : 1;
+                wrong[t] += has_result(ring, 1 + i * kThreads + t, 8) ? 0 : 1;
             }
         });
     }
@@ -403,14 +424,8 @@ TEST_CASE_FIXTURE(Queues, "requests: threads that share a ring wait for each oth
 
 // Whoever looks takes what is done, of all; a thread that goes on to wait for it would wait in vain.
 TEST_CASE_FIXTURE(Queues, "requests: a thread that shares a ring does not wait for what another one has taken") {
-    RingOptions options;
-    options.queue.depth = 64;
-    options.shared = true;
-    SUBCASE("io_uring") {}
-    SUBCASE("libaio") { options.aio = true; }
-    ReplayedRing ring(options);
+    ReplayedRing ring(of_each_kind_shared());
     REQUIRE(ring.refused() == 0);
-    constexpr int64_t kLong = 10'000'000'000;  // ns
     constexpr uint32_t kThreads = 3, kEach = 3000;
     std::atomic<uint32_t> over{0};
     std::vector<std::thread> threads;
@@ -420,11 +435,8 @@ TEST_CASE_FIXTURE(Queues, "requests: a thread that shares a ring does not wait f
             for (uint32_t i = 0; i < kEach && in_time[t] == i; ++i) {
                 const uint32_t id = 1 + i * kThreads + t;
                 ring.add(read(id, in.fd, i, 8, ring.buffer()));
-                ring.submit_and_wait(kLong, 0, {0, id});
-                int64_t result = 0;
-                bool known = false;
-                uint64_t tick = 0;
-                in_time[t] += ring.claim(id, &result, &tick, &known) && result == 8 ? 1 : 0;
+                const bool ended = ends([&] { ring.submit_and_wait(kInVain, 0, {0, id}); });
+                in_time[t] += ended && has_result(ring, id, 8) ? 1 : 0;
             }
             ++over;
         });
@@ -438,6 +450,32 @@ TEST_CASE_FIXTURE(Queues, "requests: a thread that shares a ring does not wait f
         each.join();
     }
     CHECK(in_time == std::vector<uint32_t>(kThreads, kEach));
+}
+
+TEST_CASE_FIXTURE(Queues, "requests: what others see done still ends a wait in the kernel, and is told once") {
+    QueueOptions options;
+    options.depth = 4;
+    const std::unique_ptr<RequestQueue> queue = make_uring(options).queue;
+    REQUIRE(queue);
+    std::array<std::byte, 8> into{};
+    std::array<RequestDone, 4> done{};
+    const auto ask = [&](uint32_t id) {
+        REQUIRE(queue->prepare(read(id, in.fd, 0, 8, into.data())));
+        CHECK(queue->submit() == 1);
+        CHECK(ends([&] { CHECK(queue->wait_beside(done, kInVain) == 0); }));
+    };
+    ask(1);
+    REQUIRE(queue->look_beside(done) == 1);
+    CHECK(done[0].id == 1);
+    CHECK(queue->look_beside(done) == 0);
+    CHECK(ends([&] { CHECK(queue->wait_beside(done, kInVain) == 0); }));
+    ask(2);
+    REQUIRE(queue->look_beside(std::span(done).first(1)) == 1);
+    CHECK(done[0].id == 2);
+    ask(3);
+    REQUIRE(queue->take(done, kSlice, 1) == 1);
+    CHECK(done[0].id == 3);
+    CHECK(queue->take(done, 0, 1) == 0);
 }
 
 TEST_CASE("requests: of threads that share a ring, one after the other waits in the kernel for all") {
@@ -454,9 +492,14 @@ TEST_CASE("requests: of threads that share a ring, one after the other waits in 
         REQUIRE(::pipe(pipes[t].data()) == 0);
         ring.add(Queues::read(1 + t, pipes[t][0], -1, 1, ring.buffer()));
         ring.submit();
-        threads.emplace_back([&, t] { had[t] = ring.wait(10'000'000'000, 0, {0, 1 + t}); });
+        threads.emplace_back([&, t] {
+            bool there = false;
+            had[t] = ends([&] { there = ring.wait(kInVain, 0, {0, 1 + t}); }) && there;
+        });
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it waits by then, nearly always
     }
-    for (uint32_t t = 0; t < kThreads; ++t) {
+    // The first one is in the kernel: it wakes another, then passes its place on, and so on.
+    for (const uint32_t t : {2, 0, 3, 1}) {
         CHECK_FALSE(ring.has(0, 1 + t));
         CHECK(::write(pipes[t][1], "x", 1) == 1);
         threads[t].join();
